@@ -1,0 +1,49 @@
+# The commands of the README. `make help` lists them; every one sets up what it needs.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+VENV := .venv
+RUN := $(VENV)/bin
+UV = $(shell command -v uv || echo $(RUN)/uv)
+PINS := requirements/dev.txt
+NOT_UNIT := bed or node or soak
+
+.PHONY: help setup check format lint types imports generated unit test bed-tests e2e bench soak pins clean
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+setup: $(VENV)/.pins ## make .venv from the hashed pins, with the commands `raykeeper` and `bed`
+
+$(VENV)/.pins: $(PINS) pyproject.toml tests/pyproject.toml
+	@echo "--- Python packages into $(VENV)"
+	@test -x $(RUN)/python || python3 -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@test -x $(RUN)/python || python3 -m venv $(VENV)
+	@command -v uv >/dev/null || test -x $(RUN)/uv || { echo "--- uv from PyPI"; $(RUN)/python -m pip install -q 'uv>=0.13,<1'; }
+	@$(UV) pip install -q --python $(RUN)/python --require-hashes -r $(PINS)
+	@$(UV) pip install -q --python $(RUN)/python --no-deps --no-build-isolation -e . -e tests
+	@touch $@
+
+check: format lint types imports generated unit ## format, lint, types, import contracts, generated files, unit tests
+
+format: setup
+	@echo "--- format"; $(RUN)/ruff format --check -q . || { echo "run: $(RUN)/ruff format ."; exit 1; }
+
+lint: setup
+	@echo "--- lint"; $(RUN)/ruff check -q .
+
+types: setup
+	@echo "--- types"; $(RUN)/mypy
+
+imports: setup
+	@echo "--- import contracts"; $(RUN)/lint-imports
+
+unit: setup
+	@echo "--- unit tests"; $(RUN)/pytest -q -m "not ($(NOT_UNIT))"
+
+pins: setup ## resolve the dependencies anew into requirements/
+	@export UV_CUSTOM_COMPILE_COMMAND="make pins"; \
+	for out in "runtime.txt" "dev.txt --group dev"; do set -- $$out; \
+	  $(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml "$${@:2}" -o requirements/$$1; done
+
+clean: ## remove the environment and every cache inside the checkout
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build

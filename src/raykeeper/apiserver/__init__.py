@@ -1,0 +1,1 @@
+"""Program: REST and gRPC in front of the custom resources."""

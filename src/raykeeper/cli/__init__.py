@@ -1,0 +1,1 @@
+"""The command line: one typer app that imports a program only when it is asked for."""

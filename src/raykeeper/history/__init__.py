@@ -1,0 +1,1 @@
+"""Program: serves the dashboards of clusters that no longer run."""

@@ -1,0 +1,57 @@
+"""What the API server can answer instead of the thing asked for, one class per case a caller handles differently."""
+
+from __future__ import annotations
+
+from raykeeper.errors import RaykeeperError
+
+
+class ApiError(RaykeeperError):
+    """The API server refused a request; `str()` names the request, the status and the server's own sentence."""
+
+    def __init__(self, request: str, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{request}: {status} {reason}: {message}")
+        self.request = request
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+class BadRequest(ApiError):
+    """400: our request makes no sense to the server."""
+
+
+class Unauthorized(ApiError):
+    """401: the credentials are missing, expired or unknown."""
+
+
+class Forbidden(ApiError):
+    """403: RBAC, a quota or an admission plugin said no."""
+
+
+class NotFound(ApiError):
+    """404: the object or the kind is not there."""
+
+
+class Conflict(ApiError):
+    """409: the object changed since it was read, or another field manager owns a field."""
+
+
+class AlreadyExists(Conflict):
+    """409 AlreadyExists: a create lost against an earlier one of the same name."""
+
+
+class Expired(ApiError):
+    """410: the resource version or continue token is older than what etcd still knows; list again."""
+
+
+class Invalid(ApiError):
+    """422: schema validation, a CEL rule or an admission policy refused the object."""
+
+
+class TooManyRequests(ApiError):
+    """429 after our own retries were used up."""
+
+
+class NotLeading(RaykeeperError):
+    """A write was withheld because our lease may already be someone else's."""

@@ -1,0 +1,145 @@
+"""Every metric of the runtime, under the names that client-go and controller-runtime gave them.
+
+Existing dashboards and alerts for KubeRay's operator keep working. One `KubeMetrics` per process is made in a program's
+`main.py` and handed down.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+# client-go's own buckets, so that quantiles can be compared with those of Go programs.
+_REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+_RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class KubeMetrics:
+    """The counters, gauges and histograms of client, informers, queues, controllers and leader election."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self._client(registry)
+        self._informer(registry)
+        self._queue(registry)
+        self._controller(registry)
+        self._election(registry)
+        self._events(registry)
+
+    def _client(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
+            "rest_client_requests_total",
+            "Requests sent to the API server, by status code (<error> where none came), method and host",
+            ["code", "method", "host"],
+            registry=registry,
+        )
+        self.request_seconds = Histogram(
+            "rest_client_request_duration_seconds",
+            "Time from sending a request to the end of its answer's headers",
+            ["verb", "host"],
+            buckets=_REQUEST_BUCKETS,
+            registry=registry,
+        )
+        self.rate_limiter_seconds = Histogram(
+            "rest_client_rate_limiter_duration_seconds",
+            "Time a request waited for our own rate limit",
+            ["verb", "host"],
+            buckets=_REQUEST_BUCKETS,
+            registry=registry,
+        )
+        self.retries = Counter(
+            "rest_client_request_retries_total",
+            "Requests sent again after 429 or 5xx with Retry-After",
+            ["code", "verb", "host"],
+            registry=registry,
+        )
+
+    def _informer(self, registry: CollectorRegistry) -> None:
+        self.informer_lists = Counter(
+            "raykeeper_informer_lists_total", "Full lists, the first one included", ["resource"], registry=registry
+        )
+        self.informer_watch_ends = Counter(
+            "raykeeper_informer_watch_ends_total",
+            "Watches that ended, by cause (timeout, expired, silent, error)",
+            ["resource", "cause"],
+            registry=registry,
+        )
+        self.informer_objects = Gauge(
+            "raykeeper_informer_objects", "Objects in the cache", ["resource"], registry=registry
+        )
+
+    def _queue(self, registry: CollectorRegistry) -> None:
+        self.queue_depth = Gauge("workqueue_depth", "Keys waiting for a worker", ["name"], registry=registry)
+        self.queue_adds = Counter("workqueue_adds_total", "Keys added", ["name"], registry=registry)
+        self.queue_retries = Counter(
+            "workqueue_retries_total", "Keys added again after a failure", ["name"], registry=registry
+        )
+        self.queue_seconds = Histogram(
+            "workqueue_queue_duration_seconds",
+            "Time a key waited for a worker",
+            ["name"],
+            buckets=_QUEUE_BUCKETS,
+            registry=registry,
+        )
+        self.work_seconds = Histogram(
+            "workqueue_work_duration_seconds",
+            "Time a worker spent on a key",
+            ["name"],
+            buckets=_QUEUE_BUCKETS,
+            registry=registry,
+        )
+        self.unfinished_seconds = Gauge(
+            "workqueue_unfinished_work_seconds", "Work in progress, summed over workers", ["name"], registry=registry
+        )
+        self.longest_seconds = Gauge(
+            "workqueue_longest_running_processor_seconds",
+            "Age of the oldest work in progress",
+            ["name"],
+            registry=registry,
+        )
+
+    def _controller(self, registry: CollectorRegistry) -> None:
+        self.reconciles = Counter(
+            "controller_runtime_reconcile_total",
+            "Reconciles by result (success, error, requeue, requeue_after)",
+            ["controller", "result"],
+            registry=registry,
+        )
+        self.reconcile_errors = Counter(
+            "controller_runtime_reconcile_errors_total", "Reconciles that failed", ["controller"], registry=registry
+        )
+        self.reconcile_panics = Counter(
+            "controller_runtime_reconcile_panics_total",
+            "Reconciles that failed by a bug of ours",
+            ["controller"],
+            registry=registry,
+        )
+        self.reconcile_seconds = Histogram(
+            "controller_runtime_reconcile_time_seconds",
+            "Time of one reconcile",
+            ["controller"],
+            buckets=_RECONCILE_BUCKETS,
+            registry=registry,
+        )
+        self.max_workers = Gauge(
+            "controller_runtime_max_concurrent_reconciles", "Workers of a controller", ["controller"], registry=registry
+        )
+        self.active_workers = Gauge(
+            "controller_runtime_active_workers", "Workers busy with a key", ["controller"], registry=registry
+        )
+
+    def _election(self, registry: CollectorRegistry) -> None:
+        self.leading = Gauge(
+            "leader_election_master_status", "1 while this process leads, else 0", ["name"], registry=registry
+        )
+        self.withheld_writes = Counter(
+            "raykeeper_withheld_writes_total", "Writes not sent because the lease was not certain", registry=registry
+        )
+
+    def _events(self, registry: CollectorRegistry) -> None:
+        self.events_written = Counter(
+            "raykeeper_events_written_total", "Kubernetes Events created or updated", registry=registry
+        )
+        self.events_dropped = Counter(
+            "raykeeper_events_dropped_total", "Kubernetes Events given up, by cause", ["cause"], registry=registry
+        )

@@ -1,0 +1,1 @@
+"""Program: the operator for RayCluster, RayJob, RayService and RayCronJob."""
