@@ -1,0 +1,46 @@
+"""The `raykeeper` command. Each program is imported when it is asked for: `--help` must not pay for any of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from raykeeper.errors import Misconfigured, RaykeeperError
+
+# Plain help text: rich would double the time of `--help`.
+app = typer.Typer(
+    name="raykeeper",
+    help="Ray on Kubernetes that remembers.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def raykeeper() -> None:
+    """Ray on Kubernetes that remembers."""
+
+
+@app.command()
+def version(
+    short: Annotated[bool, typer.Option("--short", help="Print the number alone.")] = False,
+) -> None:
+    """Print the version of raykeeper and of what it runs on."""
+    import platform
+    from importlib import metadata
+
+    number = metadata.version("raykeeper")
+    typer.echo(number if short else f"raykeeper {number} (Python {platform.python_version()}, {platform.system()})")
+
+
+def main() -> None:
+    """Entry point: an error of ours is one line on stderr, never a traceback."""
+    try:
+        app()
+    except RaykeeperError as exc:
+        typer.echo(f"raykeeper: {exc}", err=True)
+        sys.exit(2 if isinstance(exc, Misconfigured) else 1)
