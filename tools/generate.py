@@ -1,0 +1,160 @@
+"""Writes the reference pages under `docs/` from the code; `--check` only says which of them are out of date.
+
+A flag or setting without a description stops it, so nothing can be added undocumented.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import typer
+from typer.core import TyperGroup, TyperOption
+
+import bed
+import raykeeper
+
+DOCS = Path(__file__).parent.parent / "docs"
+NOTICE = "<!-- Written by `make generate` from the code; edit the code. -->\n"
+
+
+class Undocumented(SystemExit):
+    """Something a user can set has no description."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} has no description: every flag, variable and setting needs one")
+
+
+def cli_page() -> str:
+    """Every command with its arguments and options."""
+    from bed.main import app as bed_app
+    from raykeeper.cli.main import app as raykeeper_app
+
+    sections = [section for app in (raykeeper_app, bed_app) for section in _commands(typer.main.get_command(app))]
+    return "\n".join(["# Command line\n", NOTICE, *sections])
+
+
+def _commands(command: Any, path: str = "") -> Iterator[str]:
+    path = f"{path} {command.name}".strip()
+    if not command.help:
+        raise Undocumented(f"command `{path}`")
+    if not isinstance(command, TyperGroup):
+        yield f"## `{path}`\n\n{inspect.cleandoc(command.help)}\n"
+        yield from _parameters(command, path)
+        return
+    for child in sorted(command.commands.values(), key=lambda child: child.name or ""):
+        yield from _commands(child, path)
+
+
+def _parameters(command: Any, path: str) -> Iterator[str]:
+    rows = [_row(parameter, path) for parameter in command.params if parameter.name != "help"]
+    if rows:
+        yield "\n".join(["| option or argument | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _row(parameter: Any, path: str) -> str:
+    is_option = isinstance(parameter, TyperOption)
+    spelling = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+    if not is_option:
+        spelling = f"`{(parameter.metavar or parameter.name).upper()}`"
+    if not parameter.help:
+        raise Undocumented(f"{spelling} of `{path}`")
+    default = "" if parameter.default in (None, False, (), ...) else f"`{parameter.default}`"
+    return f"| {spelling} | {default} | {parameter.help} |"
+
+
+def settings_page() -> str:
+    """Every field of every settings class, and every environment variable of ours."""
+    classes = sorted(
+        {item for module in _modules(raykeeper) for item in _settings_classes(module)}, key=lambda item: item.__name__
+    )
+    return "\n".join(["# Settings\n", NOTICE, _variables(), *(_settings_section(item) for item in classes)])
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(info.name)
+
+
+def _settings_classes(module: ModuleType) -> Iterator[type[Any]]:
+    for name, item in vars(module).items():
+        if name.endswith("Settings") and inspect.isclass(item) and dataclasses.is_dataclass(item):
+            yield item
+
+
+def _settings_section(item: type[Any]) -> str:
+    documented = _field_docs(item)
+    rows = []
+    for field in dataclasses.fields(item):
+        if field.name not in documented:
+            raise Undocumented(f"setting `{item.__name__}.{field.name}`")
+        default = "" if field.default is dataclasses.MISSING else f"`{field.default!r}`"
+        rows.append(f"| `{field.name}` | {default} | {documented[field.name]} |")
+    title = f"## `{item.__module__}.{item.__name__}`\n\n{inspect.cleandoc(item.__doc__ or '')}\n"
+    return "\n".join([title, "| setting | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _field_docs(item: type[Any]) -> dict[str, str]:
+    """The string written under each field of a class."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(item))).body
+    assert isinstance(definition, ast.ClassDef)
+    docs = {}
+    for field, text in zip(definition.body, definition.body[1:], strict=False):
+        is_text = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+            docs[field.target.id] = " ".join(str(text.value.value).split())  # type: ignore[attr-defined]
+    return docs
+
+
+_VARIABLE = re.compile(r'"(RAYKEEPER_[A-Z_]+)"')
+_VARIABLE_DOCS = {
+    "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
+}
+
+
+def _variables() -> str:
+    sources = [path for package in (raykeeper, bed) for path in Path(package.__path__[0]).rglob("*.py")]
+    names = sorted({name for path in sources for name in _VARIABLE.findall(path.read_text())})
+    for name in names:
+        if name not in _VARIABLE_DOCS:
+            raise Undocumented(f"environment variable `{name}`")
+    rows = [f"| `{name}` | {_VARIABLE_DOCS[name]} |" for name in names]
+    return "\n".join(["## Environment variables\n", "| variable | meaning |", "|---|---|", *rows, ""])
+
+
+PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "settings.md": settings_page}
+
+
+def main() -> int:
+    """Write the pages, or with `--check` show how they differ."""
+    check, stale = "--check" in sys.argv[1:], 0
+    for name, page in PAGES.items():
+        path, new = DOCS / name, page()
+        old = path.read_text() if path.exists() else ""
+        if old == new:
+            continue
+        if check:
+            stale += 1
+            sys.stdout.writelines(
+                difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(path), "generated")
+            )
+        else:
+            path.write_text(new)
+    if stale:
+        sys.stdout.write(f"{stale} generated file(s) out of date: run `make generate`\n")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
