@@ -1,0 +1,126 @@
+"""The servers of the bed as executables, built from their Go modules once per version into the cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bed.cache import cache_folder
+from bed.errors import BedError
+from bed.golang import MODULES, go
+from bed.locks import file_lock
+from bed.progress import say, step
+
+KUBERNETES = "v1.36.3"
+STRIPPED = "-s -w"
+# Without the stamps the server says v0.0.0, and clients that look at the version misbehave.
+KUBERNETES_STAMPED = (
+    f"{STRIPPED} -X k8s.io/component-base/version.gitVersion={KUBERNETES}"
+    " -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
+)
+
+
+@dataclass(frozen=True)
+class Binary:
+    """One row of the table: what is built from where."""
+
+    name: str
+    version: str
+    package: str
+    module: str | None = None
+    """Folder in `go/` whose go.mod pins it; None where `go install PACKAGE@VERSION` works."""
+    ldflags: str = STRIPPED
+
+    @property
+    def path(self) -> Path:
+        """Where it is, or will be once built."""
+        return cache_folder() / "bin" / f"{self.name}-{self.version}" / self.name
+
+
+def _kubernetes(name: str) -> Binary:
+    return Binary(name, KUBERNETES, f"k8s.io/kubernetes/cmd/{name}", "kubernetes", KUBERNETES_STAMPED)
+
+
+BINARIES: Mapping[str, Binary] = {
+    row.name: row
+    for row in (
+        Binary("etcd", "v3.6.8", "go.etcd.io/etcd/server/v3", "etcd"),
+        _kubernetes("kube-apiserver"),
+        _kubernetes("kube-controller-manager"),
+        _kubernetes("kube-scheduler"),
+        _kubernetes("kubectl"),
+        _kubernetes("kubelet"),
+        _kubernetes("kube-proxy"),
+        Binary("kwok", "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok"),
+        Binary("coredns", "v1.15.0", "github.com/coredns/coredns"),
+        # MinIO stopped tagging; this is the last commit of its open source server.
+        Binary("minio", "v0.0.0-20260212201848-7aac2a2c5b7c", "github.com/minio/minio"),
+    )
+}
+
+
+def binary(name: str) -> Path:
+    """The executable called `name`, built first when this version is not in the cache."""
+    build([name])
+    return BINARIES[name].path
+
+
+def build(names: Sequence[str] | None = None) -> None:
+    """Build those of `names` (default: all) that are missing, telling the progress."""
+    rows = [_row(name) for name in (BINARIES if names is None else names)]
+    missing = [row for row in rows if not row.path.exists()]
+    for number, row in enumerate(missing, start=1):
+        # One lock for all: builds side by side take longer than one after the other, and share Go's caches.
+        with file_lock(cache_folder() / "bin" / ".lock", on_wait=lambda: say("bed: another run is building; waiting")):
+            if not row.path.exists():
+                with step(f"building {row.name} {row.version} ({number} of {len(missing)})"):
+                    _build(row)
+
+
+def _row(name: str) -> Binary:
+    if name not in BINARIES:
+        raise BedError(f"no binary is called {name!r}; there are {', '.join(BINARIES)}")
+    return BINARIES[name]
+
+
+def _build(row: Binary) -> None:
+    """Build into a folder beside the final one and move the result there, so that a path that exists is whole."""
+    scratch = row.path.parent.with_name(f".{row.path.parent.name}.building")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    arguments, folder, environment = build_command(row, scratch)
+    outcome = subprocess.run(
+        [go(), *arguments],
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if outcome.returncode != 0 or not (scratch / row.name).exists():
+        raise BedError(_failure(row, outcome.stdout))
+    row.path.parent.mkdir(parents=True, exist_ok=True)
+    (scratch / row.name).replace(row.path)
+    shutil.rmtree(scratch)
+
+
+def build_command(row: Binary, target: Path) -> tuple[list[str], Path, dict[str, str]]:
+    """Arguments of `go`, the folder to run it in, and its extra environment, to build `row` into `target`."""
+    # GOFLAGS of the machine must not change what is built; cgo would tie the result to the machine's libc.
+    environment = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOBIN": str(target), "GOWORK": "off"}
+    flags = ["-trimpath", "-ldflags", row.ldflags]
+    if row.module is None:
+        return ["install", *flags, f"{row.package}@{row.version}"], target, environment
+    pinned = ["build", "-mod=readonly", *flags, "-o", str(target / row.name), row.package]
+    return pinned, MODULES / row.module, environment
+
+
+def _failure(row: Binary, output: str) -> str:
+    cause = "\n  ".join(output.strip().splitlines()[-8:])
+    cure = "needed are the Go module proxy (GOPROXY), about 4 GB of disk and 3 GB of memory"
+    return f"{row.name} {row.version} could not be built; {cure}; then: bed build {row.name}\n  {cause}"

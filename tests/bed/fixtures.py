@@ -1,0 +1,112 @@
+"""The bed as pytest fixtures: one control plane per test run, a fresh namespace per test, private ones on demand.
+
+With xdist the process that runs pytest owns the run folder, every worker starts what is missing in it under a lock,
+and the owner takes it down after the last worker has ended.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bed.control_plane import ControlPlane
+from bed.daemons import ControlPlaneSettings
+from bed.locks import file_lock
+from bed.runs import end_run, new_run
+
+BED_FIXTURES = frozenset({"control_plane", "own_control_plane", "new_control_plane", "namespace", "kwok", "minio"})
+NODE_FIXTURES = frozenset({"real_node"})
+
+# Kubernetes' 50 s would make each test of a lost node last a minute.
+TEST_SETTINGS = ControlPlaneSettings(node_grace_seconds=12)
+
+RUN_FOLDER = pytest.StashKey[Path]()
+
+NewControlPlane = Callable[[ControlPlaneSettings], ControlPlane]
+
+
+def run_folder(config: pytest.Config) -> Path:
+    """The folder of this test run, the same in every worker; made by whoever asks first in the owning process."""
+    worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker_input is not None:
+        return Path(worker_input["bed_run_folder"])
+    if RUN_FOLDER not in config.stash:
+        config.stash[RUN_FOLDER] = new_run()
+    return config.stash[RUN_FOLDER]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell an xdist worker where the run's folder is (a hook of xdist, called in the owning process)."""
+    node.workerinput["bed_run_folder"] = str(run_folder(node.config))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Take down what the run started, once the workers are gone."""
+    if RUN_FOLDER in config.stash:
+        end_run(config.stash[RUN_FOLDER])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they use, before `-m` selects."""
+    for item in items:
+        used = set(getattr(item, "fixturenames", ()))
+        if used & BED_FIXTURES:
+            item.add_marker("bed")
+        if used & NODE_FIXTURES:
+            item.add_marker("node")
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
+    """The control plane of this test run. Others use it too: do not harm it, use `own_control_plane` for that."""
+    folder = run_folder(request.config) / "shared"
+    folder.mkdir(exist_ok=True)
+    with file_lock(folder / "start.lock"):
+        started = folder / "started"
+        plane = ControlPlane.attach(folder) if started.exists() else ControlPlane.create(folder, TEST_SETTINGS)
+        plane.up()
+        started.touch()
+    return plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A namespace of the shared control plane with its service account made, deleted after the test."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    make_namespace(control_plane, name)
+    yield name
+    control_plane.admin.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="module")
+def new_control_plane(request: pytest.FixtureRequest) -> Iterator[NewControlPlane]:
+    """A function that starts private control planes, taken down after the module."""
+    planes: list[ControlPlane] = []
+
+    def start(settings: ControlPlaneSettings = TEST_SETTINGS) -> ControlPlane:
+        plane = ControlPlane.create(run_folder(request.config) / f"own-{uuid.uuid4().hex[:8]}", settings)
+        planes.append(plane)
+        plane.up()
+        return plane
+
+    yield start
+    for plane in planes:
+        end_run(plane.folder)
+
+
+@pytest.fixture(scope="module")
+def own_control_plane(new_control_plane: NewControlPlane) -> ControlPlane:
+    """A control plane of this module alone, which may be stopped, killed, paused and compacted."""
+    return new_control_plane(TEST_SETTINGS)
+
+
+def make_namespace(plane: ControlPlane, name: str) -> None:
+    """Make a namespace and return once pods can be created in it."""
+    plane.admin.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    plane.wait_for(f"/api/v1/namespaces/{name}/serviceaccounts/default")

