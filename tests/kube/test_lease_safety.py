@@ -1,0 +1,227 @@
+"""At no moment may two replicas write, whatever is delayed, lost, paused, restarted or set back.
+
+A model of one API server and three replicas that run the real `LeaseClient`. Every request goes through three steps
+that happen whenever hypothesis likes: it is sent, the server acts on it, its answer arrives. Time passes in between.
+Steady clocks have different origins but the same rate; wall clocks are anything.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from prometheus_client import CollectorRegistry
+
+from clocks import ManualClock
+from raykeeper.api.meta import JSON, ObjectKey, Resource
+from raykeeper.kube.errors import ApiError, Conflict
+from raykeeper.kube.fence import LeaseFence
+from raykeeper.kube.lease import Candidate, ElectionSettings
+from raykeeper.kube.leaseclient import LeadershipLost, LeaseClient
+from raykeeper.kube.metrics import KubeMetrics
+
+KEY = ObjectKey("ray-system", "ray-operator-leader")
+SETTINGS = ElectionSettings()
+METRICS = KubeMetrics(CollectorRegistry())
+REPLICAS = st.integers(0, 2)
+
+
+@dataclass
+class Call:
+    """One request on its way: `body` None is a read; an empty resourceVersion is a create."""
+
+    body: JSON | None
+    answer: JSON | ApiError | None = None
+    is_applied: bool = False
+
+
+@types.coroutine
+def _ask(call: Call) -> Generator[Call, JSON, JSON]:
+    return (yield call)
+
+
+class ModelKube:
+    """The three methods of `Kube` that a LeaseClient uses, as requests for the model to deliver."""
+
+    async def find(self, resource: Resource[JSON], key: ObjectKey) -> JSON | None:
+        return await _ask(Call(None))
+
+    async def create(self, resource: Resource[JSON], body: JSON, namespace: str) -> JSON:
+        return await _ask(Call(body))
+
+    async def replace(self, resource: Resource[JSON], body: JSON) -> JSON:
+        return await _ask(Call(body))
+
+
+class Server:
+    """One Lease with optimistic locking."""
+
+    def __init__(self) -> None:
+        self.lease: JSON | None = None
+        self.version = 0
+
+    def apply(self, call: Call) -> None:
+        call.is_applied = True
+        if call.body is None:
+            call.answer = self.lease
+        elif call.body["metadata"].get("resourceVersion") != self._current():
+            call.answer = Conflict("put lease", 409, "Conflict", "changed")
+        else:
+            self.version += 1
+            metadata = {**call.body["metadata"], "resourceVersion": str(self.version)}
+            self.lease = call.answer = {**call.body, "metadata": metadata}
+
+    def _current(self) -> str | None:
+        return self.lease["metadata"]["resourceVersion"] if self.lease else None
+
+
+class Replica:
+    """One process: its clocks, its fence, and the one call it waits for."""
+
+    def __init__(self, identity: str, clock: ManualClock) -> None:
+        self.clock = clock
+        self.fence = LeaseFence(clock, METRICS)
+        candidate = Candidate(identity, SETTINGS.lease_duration)
+        self.client = LeaseClient(ModelKube(), KEY, candidate, self.fence, clock, SETTINGS.fence_deadline)
+        self.call: Call | None = None
+        self.is_dead = False
+        self._run: Coroutine[Any, Any, object] | None = None
+
+    def start(self, run: Coroutine[Any, Any, object]) -> None:
+        self._run = run
+        self._step(lambda: run.send(None))
+
+    def hear(self, answer: JSON | ApiError | None) -> None:
+        run = self._run
+        assert run is not None
+        self._step(lambda: run.throw(answer) if isinstance(answer, ApiError) else run.send(answer))
+
+    def give_up(self) -> None:
+        """What a time-out does."""
+        assert self._run is not None
+        self._run.close()
+        self.call = self._run = None
+
+    def _step(self, step: Callable[[], Call]) -> None:
+        self.call = None
+        try:
+            self.call = step()
+        except (StopIteration, ApiError):
+            self._run = None
+        except LeadershipLost:
+            self.die()
+
+    def die(self) -> None:
+        self.is_dead = True
+        self.fence.close()
+
+
+class Replicas(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.server = Server()
+        self.stray: list[Call] = []
+        self.born = 0
+        self.replicas = [self._new_replica(offset) for offset in (0.0, 5000.0, -300.0)]
+
+    def _new_replica(self, steady: float) -> Replica:
+        self.born += 1
+        return Replica(f"replica-{self.born}", ManualClock(steady=steady))
+
+    @rule(index=REPLICAS)
+    def tries(self, index: int) -> None:
+        replica = self.replicas[index]
+        if replica.call is None and not replica.is_dead:
+            replica.start(replica.client.get_or_keep())
+
+    @rule(index=REPLICAS)
+    def request_reaches_the_server(self, index: int) -> None:
+        call = self.replicas[index].call
+        if call is not None and not call.is_applied:
+            self.server.apply(call)
+
+    @rule(index=REPLICAS)
+    def answer_arrives(self, index: int) -> None:
+        replica = self.replicas[index]
+        if replica.call is not None and replica.call.is_applied:
+            replica.hear(replica.call.answer)
+
+    @rule(index=REPLICAS, rounds=st.integers(1, 4))
+    def network_is_quick(self, index: int, rounds: int) -> None:
+        for _ in range(rounds):
+            self.tries(index)
+            for _ in range(2):
+                self.request_reaches_the_server(index)
+                self.answer_arrives(index)
+
+    @rule(index=REPLICAS)
+    def request_times_out(self, index: int) -> None:
+        replica = self.replicas[index]
+        if replica.call is not None:
+            self.stray.append(replica.call)
+            replica.give_up()
+
+    @precondition(lambda self: self.stray)
+    @rule(data=st.data())
+    def stray_request_reaches_the_server_after_all(self, data: st.DataObject) -> None:
+        call = self.stray.pop(data.draw(st.integers(0, len(self.stray) - 1)))
+        if not call.is_applied:
+            self.server.apply(call)
+
+    @rule(index=REPLICAS)
+    def stops(self, index: int) -> None:
+        replica = self.replicas[index]
+        if replica.call is None and not replica.is_dead:
+            replica.die()
+            replica.start(replica.client.release())
+
+    @rule(index=REPLICAS)
+    def is_killed_and_restarted(self, index: int) -> None:
+        replica = self.replicas[index]
+        if replica.call is not None:
+            self.request_times_out(index)
+        self.replicas[index] = self._new_replica(replica.clock.steady())
+
+    @rule(seconds=st.sampled_from([0.1, 1.0, 2.0, 4.9, 5.0, 9.9, 10.0, 14.9, 15.0, 100.0]))
+    def time_passes(self, seconds: float) -> None:
+        for replica in self.replicas:
+            replica.clock.advance(seconds)
+
+    @rule(index=REPLICAS, seconds=st.sampled_from([-3600.0, -2.0, -1.0, 1.0, 86400.0]))
+    def wall_clock_is_set(self, index: int, seconds: float) -> None:
+        self.replicas[index].clock.jump(seconds)
+
+    @rule()
+    def lease_is_annotated_by_a_person(self) -> None:
+        if self.server.lease is not None:
+            self.server.apply(Call({**self.server.lease}))
+
+    @invariant()
+    def at_most_one_may_write(self) -> None:
+        assert sum(replica.fence.is_open for replica in self.replicas) <= 1
+
+
+TestReplicas = Replicas.TestCase
+TestReplicas.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+
+
+def test_the_model_does_elect_and_hand_over() -> None:
+    """The property above is worth something only if there are leaders in the model at all."""
+    model = Replicas()
+    model.network_is_quick(0, 1)
+    assert [replica.fence.is_open for replica in model.replicas] == [True, False, False]
+    model.network_is_quick(1, 1)
+    model.time_passes(15.0)
+    model.network_is_quick(1, 1)
+    assert [replica.fence.is_open for replica in model.replicas] == [False, True, False]
+    model.stops(1)
+    for _ in range(2):
+        model.request_reaches_the_server(1)
+        model.answer_arrives(1)
+    model.network_is_quick(2, 1)
+    assert [replica.fence.is_open for replica in model.replicas] == [False, False, True]
