@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raykeeper.errors import RaykeeperError
+from raykeeper.errors import RaykeeperError, Unavailable
 
 
 class ApiError(RaykeeperError):
@@ -55,3 +55,41 @@ class TooManyRequests(ApiError):
 
 class NotLeading(RaykeeperError):
     """A write was withheld because our lease may already be someone else's."""
+
+
+_KINDS: dict[int, type[ApiError]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: BadRequest,
+    406: BadRequest,
+    409: Conflict,
+    410: Expired,
+    413: Invalid,
+    415: BadRequest,
+    422: Invalid,
+    429: TooManyRequests,
+}
+_KINDS_BY_REASON: dict[tuple[int, str], type[ApiError]] = {
+    (409, "AlreadyExists"): AlreadyExists,
+    (400, "Expired"): Expired,
+    (500, "AlreadyExists"): AlreadyExists,  # an aggregated server's wrapped answer keeps the reason, not the code
+    (500, "NotFound"): NotFound,
+}
+
+
+def api_error(
+    request: str,
+    status: int,
+    reason: str,
+    message: str,
+    *,
+    retry_after: float | None = None,
+    service: str = "kubernetes API",
+) -> ApiError | Unavailable:
+    """The error that a refusal is raised as: `Unavailable` where the server is to blame, else one of those above."""
+    kind = _KINDS_BY_REASON.get((status, reason)) or _KINDS.get(status)
+    if kind is None and status >= 500:
+        return Unavailable(service, f"{request}: {status} {reason}: {message}", retry_after=retry_after)
+    return (kind or ApiError)(request, status, reason, message, retry_after)
