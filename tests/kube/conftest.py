@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from bed.control_plane import ControlPlane
 from prometheus_client import CollectorRegistry
 
+from bed.control_plane import ControlPlane
 from raykeeper.kube.client import Kube
 from raykeeper.kube.connection import load_connection
 from raykeeper.kube.metrics import KubeMetrics
