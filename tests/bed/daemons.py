@@ -31,6 +31,8 @@ class ControlPlaneSettings:
     """Names and addresses of the API server beyond its own, such as those a proxy in front of it has."""
     durable: bool = False
     """Whether etcd syncs to disk. Only tests of durability pay for that."""
+    watch_cache: bool = True
+    """Whether the API server answers reads from memory. Else each read meets etcd, and a compaction shows at once."""
     node_grace_seconds: int = 50
     """How long a silent node stays Ready; 50 is Kubernetes' default."""
     extra_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -119,6 +121,8 @@ def apiserver_flags(settings: ControlPlaneSettings, ports: Ports, keys: KeyRing)
         "proxy-client-cert-file": str(keys.front_proxy.certificate),
         "proxy-client-key-file": str(keys.front_proxy.key),
     }
+    if not settings.watch_cache:
+        flags["watch-cache"] = "false"
     if ipaddress.ip_address(settings.address).is_loopback:
         flags["endpoint-reconciler-type"] = "none"  # a Service's endpoint may not be a loopback address
     return flags

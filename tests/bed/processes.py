@@ -33,12 +33,8 @@ class ProcessId:
     @classmethod
     def of(cls, pid: int) -> ProcessId | None:
         """The process that has this pid now, unless there is none or only its zombie."""
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        state, *fields = stat.rpartition(")")[2].split()  # the name before it may hold spaces and brackets
-        return None if state in "ZX" else cls(pid, int(fields[18]))
+        found = _state_and_start(pid)
+        return None if found is None or found[0] in "ZX" else cls(pid, found[1])
 
     @classmethod
     def parse(cls, text: str) -> ProcessId | None:
@@ -80,11 +76,23 @@ class ProcessId:
             yield None
             return
         try:
-            yield handle if self.alive else None
+            # Its main thread may be a zombie while others still hold its sockets: that is not the end yet.
+            found = _state_and_start(self.pid)
+            yield handle if found is not None and found[1] == self.started else None
         except ProcessLookupError:
             pass  # it ended between the check and the signal
         finally:
             os.close(handle)
+
+
+def _state_and_start(pid: int) -> tuple[str, int] | None:
+    """State letter and start time from /proc/PID/stat; None when there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *fields = stat.rpartition(")")[2].split()  # the name before it may hold spaces and brackets
+    return state, int(fields[18])
 
 
 class Process:
