@@ -7,7 +7,7 @@ UV = $(shell command -v uv || echo $(RUN)/uv)
 PINS := requirements/dev.txt
 NOT_UNIT := bed or node or soak
 
-.PHONY: help setup check format lint types imports generated unit test bed-tests e2e bench soak pins clean
+.PHONY: help setup check format lint types imports generated generate unit test build bed-tests e2e soak bench pins clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -37,8 +37,31 @@ types: setup
 imports: setup
 	@echo "--- import contracts"; $(RUN)/lint-imports
 
+generated: setup
+	@echo "--- generated files"; $(RUN)/python tools/generate.py --check
+
+generate: setup ## write the generated files anew
+	@$(RUN)/python tools/generate.py
+
 unit: setup
 	@echo "--- unit tests"; $(RUN)/pytest -q -m "not ($(NOT_UNIT))"
+
+test: unit bed-tests e2e ## every test; builds the test bed first, once
+
+build: setup ## the binaries of the test bed, into the per-user cache
+	@$(RUN)/bed build
+
+bed-tests: build ## tests against a real control plane
+	@echo "--- tests against a real control plane"; $(RUN)/pytest -q -n 2 --dist loadfile -m "bed and not (node or soak)"
+
+e2e: build ## tests on a real node with real Ray pods (root on Linux)
+	@echo "--- tests on a real node"; $(RUN)/pytest -q -rs -m "node and not soak"
+
+soak: build ## faults that take minutes on purpose
+	@echo "--- soak"; $(RUN)/pytest -q -m soak --timeout 3600
+
+bench: build ## the benchmarks; BENCH="gets idle" runs some of them
+	@$(RUN)/python -m bench $(BENCH)
 
 pins: setup ## resolve the dependencies anew into requirements/
 	@export UV_CUSTOM_COMPILE_COMMAND="make pins"; \

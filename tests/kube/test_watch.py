@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from raykeeper.api.meta import Object, Resource
 from raykeeper.errors import Unavailable
+from raykeeper.kube.requests import Query
 from raykeeper.kube.watch import Added, Bookmark, Deleted, Failed, Frame, Lines, Modified, Selection, watch
 
 PODS = Resource("", "v1", "pods", "Pod", Object)
@@ -47,9 +48,9 @@ class Canned:
 
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = chunks
-        self.asked: tuple[str, dict[str, str]] | None = None
+        self.asked: tuple[str, Query] | None = None
 
-    async def stream(self, path: str, params: dict[str, str], *, silence: float) -> AsyncIterator[bytes]:
+    async def stream(self, path: str, params: Query, *, silence: float) -> AsyncGenerator[bytes, None]:
         self.asked = path, params
         for chunk in self.chunks:
             yield chunk
@@ -87,10 +88,10 @@ async def test_a_watch_asks_for_bookmarks_from_a_version_with_its_selectors() ->
     assert streams.asked == (
         "/api/v1/namespaces/team/pods",
         {
-            "watch": "1",
-            "allowWatchBookmarks": "true",
+            "watch": True,
+            "allowWatchBookmarks": True,
             "resourceVersion": "41",
-            "timeoutSeconds": "300",
+            "timeoutSeconds": 300,
             "labelSelector": "ray.io/cluster",
             "fieldSelector": "status.phase=Running",
         },
@@ -98,5 +99,5 @@ async def test_a_watch_asks_for_bookmarks_from_a_version_with_its_selectors() ->
 
 
 async def test_a_stream_that_is_not_a_watch_is_named_as_such() -> None:
-    with pytest.raises(Unavailable, match=r"watch of pods in team: .*not what a watch looks like"):
+    with pytest.raises(Unavailable, match=r"watch of pods in team: .*the stream is not a watch"):
         await frames_of(Canned(b"<html>502 from a proxy</html>\n"), Selection(PODS, "team"))

@@ -121,7 +121,7 @@ class Transport:
                 raise self._refusal(request, answer, attempts.identity)
 
     async def stream(self, request: Request, lane: Lane, silence: float) -> AsyncGenerator[bytes, None]:
-        """The body of a granted GET in the pieces it arrives in, until the server ends it."""
+        """The body of a granted GET in the pieces it arrives in, after an empty one, until the server ends it."""
         attempts = await Attempts.begin(self.connection, request.method, self._metrics)
         while True:
             response = await self._attempt(self._streams, request, lane, attempts.identity, silence)
@@ -131,6 +131,7 @@ class Transport:
             if not await attempts.again(answer):
                 raise self._refusal(request, answer, attempts.identity)
         try:
+            yield b""  # granted; a quiet watch has nothing else to say for up to a minute
             while chunk := await response.content.readany():
                 yield chunk
         except NO_ANSWER as exc:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -11,6 +12,8 @@ import msgspec
 
 from raykeeper.api.meta import Object, ObjectMeta, Resource
 from raykeeper.errors import Unavailable
+from raykeeper.kube.answers import Status
+from raykeeper.kube.requests import Query
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - reads as "object" beside T for "anything"
 
@@ -45,14 +48,6 @@ class Bookmark(msgspec.Struct, tag_field="type", tag="BOOKMARK"):
     object: _Versioned
 
 
-class Status(msgspec.Struct, rename="camel"):
-    """The API server's own way to say what went wrong."""
-
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-
-
 class Failed(msgspec.Struct, tag_field="type", tag="ERROR"):
     """The server ends the watch and says why; 410 is the usual reason."""
 
@@ -79,7 +74,7 @@ class Selection(Generic[O]):
 class Streams(Protocol):
     """The one thing a watch needs of the client."""
 
-    def stream(self, path: str, params: dict[str, str], *, silence: float) -> AsyncIterator[bytes]: ...
+    def stream(self, path: str, params: Query, *, silence: float) -> AsyncGenerator[bytes, None]: ...
 
 
 class Lines:
@@ -112,26 +107,26 @@ def _decoder(kind: type[O]) -> msgspec.json.Decoder[Frame[O]]:
 
 async def watch(
     streams: Streams, selection: Selection[O], resource_version: str, *, timeout_seconds: int, silence: float
-) -> AsyncIterator[list[Frame[O]]]:
+) -> AsyncGenerator[list[Frame[O]], None]:
     """Batches of frames after `resource_version`, in order, until the server ends the watch.
 
-    Raises what the client raises, and `Unavailable` when nothing came for `silence` seconds or a line is not JSON.
+    The first batch may be empty and says that the server has granted the watch. Raises what the client raises, and
+    `Unavailable` when nothing came for `silence` seconds or a line is not JSON. Leaving early needs `aclose`.
     """
-    params = {
-        "watch": "1",
-        "allowWatchBookmarks": "true",
+    params: Query = {
+        "watch": True,
+        "allowWatchBookmarks": True,
         "resourceVersion": resource_version,
-        "timeoutSeconds": str(timeout_seconds),
+        "timeoutSeconds": timeout_seconds,
+        "labelSelector": selection.labels,
+        "fieldSelector": selection.fields,
     }
-    if selection.labels:
-        params["labelSelector"] = selection.labels
-    if selection.fields:
-        params["fieldSelector"] = selection.fields
     decode, lines = _decoder(selection.resource.type).decode, Lines()
-    async for chunk in streams.stream(selection.resource.path(selection.namespace), params, silence=silence):
-        try:
-            frames = [decode(line) for line in lines.feed(chunk)]
-        except msgspec.DecodeError as exc:
-            raise Unavailable(f"watch of {selection}", f"the stream is not what a watch looks like ({exc})") from exc
-        if frames:
+    chunks = streams.stream(selection.resource.path(selection.namespace), params, silence=silence)
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            try:
+                frames = [decode(line) for line in lines.feed(chunk)]
+            except msgspec.DecodeError as exc:
+                raise Unavailable(f"watch of {selection}", f"the stream is not a watch ({exc})") from exc
             yield frames
