@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -91,7 +92,7 @@ class ControlPlane:
         """URL of the API server."""
         return f"https://{self.settings.address}:{self.ports.apiserver}"
 
-    @property
+    @cached_property
     def admin(self) -> Rest:
         """Requests to the API server as an administrator."""
         return Rest(self.server, client_tls(self.keys, self.keys.admin))

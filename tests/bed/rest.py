@@ -20,9 +20,10 @@ TIMEOUT_SECONDS = 15.0
 class Refused(BedError):
     """The server answered, with a status of 400 or above."""
 
-    def __init__(self, method: str, url: str, status: int, body: bytes) -> None:
-        super().__init__(f"{method} {url}: {status} {body.decode(errors='replace')[:500]}")
-        self.status = status
+    def __init__(self, request: str, response: http.client.HTTPResponse, body: bytes) -> None:
+        super().__init__(f"{request}: {response.status} {body.decode(errors='replace')[:500]}")
+        self.status = response.status
+        self.headers = response.headers
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Rest:
         finally:
             connection.close()
         if response.status >= 400:
-            raise Refused(method, f"{self.server}{path}", response.status, answer)
+            raise Refused(f"{method} {self.server}{path}", response, answer)
         return answer
 
     def get(self, path: str) -> Json:
