@@ -10,7 +10,7 @@ from raykeeper.clock import Clock
 from raykeeper.errors import Unavailable
 from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.client import Kube
-from raykeeper.kube.errors import ApiError, NotLeading
+from raykeeper.kube.errors import ApiError
 from raykeeper.kube.fence import LeaseFence
 from raykeeper.kube.lease import JITTER, Candidate, ElectionSettings, LeasePlan, Wait
 from raykeeper.kube.leaseclient import LeadershipLost, LeaseClient
@@ -146,11 +146,10 @@ class LeaderElector:
             self._log.error("work failed while it was stopped", cause=repr(failure))
 
     def _result(self, work: asyncio.Task[None]) -> None:
-        """Raise what the work raised; a withheld write means that the lease ran out before the renewal noticed."""
-        try:
-            work.result()
-        except NotLeading as exc:
-            raise self._lost() from exc
+        """Raise what the work raised, which is a withheld write if the lease ran out before the renewal noticed."""
+        failure = work.exception()
+        if failure is not None:
+            raise failure if self.fence.is_open else self._lost() from failure
 
     def _lost(self) -> LeadershipLost:
         cause = self._trouble or "this process was paused or too busy"

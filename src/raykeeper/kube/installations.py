@@ -1,0 +1,154 @@
+"""Other installations of the operator: whose objects they cover, and whether ours must not start because of them.
+
+A Lease only keeps replicas of one namespace apart. Two installations that cover the same objects would undo each
+other's work without end, so the second refuses to start. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from typing import NamedTuple
+
+from raykeeper.api.meta import JSON
+from raykeeper.errors import RaykeeperError
+from raykeeper.kube.lease import LeaseRecord, parse_lease
+
+LEASE_NAME = "ray-operator-leader"
+"""KubeRay's name for it: both operators must compete for the same one."""
+
+WATCH_NAMESPACES = "raykeeper.io/watch-namespaces"
+VERSION = "raykeeper.io/version"
+POD = "raykeeper.io/pod"
+HOLDER = "raykeeper.io/holder"
+"""Whose annotations these are. client-go keeps what it does not know, so ours outlive a take-over by KubeRay."""
+
+# Clocks further apart than this break tokens and certificates. Beyond it, an old renew time is taken at its word.
+DOUBT = timedelta(minutes=10)
+
+
+RETRY_SECONDS = 4  # a live holder renews every 2 s; twice that, as the API server may be slow
+
+
+class AnotherInstallation(RaykeeperError):
+    """Another live installation covers the same objects."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The namespaces an installation works in; none named means all."""
+
+    namespaces: frozenset[str] = frozenset()
+
+    def overlaps(self, other: Coverage) -> bool:
+        if not self.namespaces or not other.namespaces:
+            return True
+        return not self.namespaces.isdisjoint(other.namespaces)
+
+    def __str__(self) -> str:
+        return ",".join(sorted(self.namespaces)) or "*"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """One installation as its Lease shows it."""
+
+    namespace: str
+    record: LeaseRecord
+    covers: Coverage = Coverage()
+    says_coverage: bool = False
+    """False for KubeRay's operator, which does not write down what it watches: it is taken to cover everything."""
+    version: str = ""
+    pod: str = ""
+
+    @property
+    def is_held(self) -> bool:
+        return bool(self.record.holder)
+
+    @property
+    def rank(self) -> tuple[datetime, str]:
+        """Of two that start at the same moment the lower one stays: who held its lease first, then by name."""
+        return (self.record.acquired or datetime.max.replace(tzinfo=UTC), self.namespace)
+
+    def is_in_doubt(self, now: datetime) -> bool:
+        """Whether it may be alive, as far as wall clocks of two machines can tell."""
+        lasts = timedelta(seconds=self.record.duration_seconds or 0) + DOUBT
+        return self.is_held and self.record.renewed is not None and now - self.record.renewed < lasts
+
+
+class Verdict(Enum):
+    """What another installation means for ours."""
+
+    HARMLESS = auto()
+    UNDECIDED = auto()
+    REFUSE = auto()
+
+
+class Since(NamedTuple):
+    """Seconds passed on our steady clock."""
+
+    first_seen: float
+    """Since we first saw the other's Lease."""
+    asked: float
+    """Since we began to ask whether we may start."""
+
+
+def parse_coverage(text: str) -> Coverage:
+    """A comma list of namespaces; `*` or nothing means all, as KubeRay's `--watch-namespace` has it."""
+    names = frozenset(name.strip() for name in text.split(",")) - {""}
+    return Coverage() if "*" in names else Coverage(names)
+
+
+def lease_annotations(covers: Coverage, identity: str, version: str, pod: str) -> Mapping[str, str]:
+    """What our Lease tells other installations."""
+    return {WATCH_NAMESPACES: str(covers), VERSION: version, POD: pod, HOLDER: identity}
+
+
+def parse_installation(lease: JSON) -> Installation:
+    """The installation that holds, or held, this Lease."""
+    metadata = lease["metadata"]
+    record = parse_lease(lease)
+    annotations = metadata.get("annotations") or {}
+    if annotations.get(HOLDER) != record.holder or WATCH_NAMESPACES not in annotations:
+        return Installation(metadata["namespace"], record)
+    covers = parse_coverage(annotations[WATCH_NAMESPACES])
+    return Installation(
+        metadata["namespace"], record, covers, True, annotations.get(VERSION, ""), annotations.get(POD, "")
+    )
+
+
+def judge(first: Installation, latest: Installation, since: Since, ours: Installation | None, now: datetime) -> Verdict:
+    """What an installation that covers the same objects means for ours; `ours` is None until we hold our own lease.
+
+    It lives if its record changed under our eyes; wall clocks only spare us the wait for one that is long dead. If both
+    hold their leases, both look after that, so at least one of them sees the other. The one of higher rank yields at
+    once. The one of lower rank waits for that, and yields too if the other goes on: then it had looked before us.
+    """
+    patience = (latest.record.duration_seconds or first.record.duration_seconds or 0) + RETRY_SECONDS
+    if not latest.is_held:
+        return Verdict.HARMLESS
+    if latest.record == first.record:
+        is_dead = since.first_seen >= patience or not latest.is_in_doubt(now)
+        return Verdict.HARMLESS if is_dead else Verdict.UNDECIDED
+    may_yield = ours is not None and ours.rank < latest.rank
+    return Verdict.UNDECIDED if may_yield and since.asked < patience else Verdict.REFUSE
+
+
+def refusal(other: Installation, ours: str, covers: Coverage) -> AnotherInstallation:
+    """One sentence that names the other installation, what it covers, and the cure."""
+    who = f"another operator runs in namespace {other.namespace} (holder {other.record.holder}"
+    here = f"this one in namespace {ours} covers {_spoken(covers)}"
+    if not other.says_coverage:
+        return AnotherInstallation(
+            f"{who}), does not say which namespaces it covers, and so may work on the same objects; {here}: remove one"
+        )
+    return AnotherInstallation(
+        f"{who}) and covers {_spoken(other.covers)}, so both would work on the same objects; {here}: "
+        "remove one, or give them --watch-namespace lists without a common namespace"
+    )
+
+
+def _spoken(covers: Coverage) -> str:
+    return f"namespaces {', '.join(sorted(covers.namespaces))}" if covers.namespaces else "all namespaces"
