@@ -257,7 +257,7 @@ class Kube:
         return (await self.send(requests.subresource(resource, key, name, body, query or {}))).body
 
     async def stream(self, path: str, params: Query, *, silence: float) -> AsyncGenerator[bytes, None]:
-        """The body of a watch or a followed log as it arrives, after an empty piece that says it was granted, to its end.
+        """The body of a watch or a followed log as it arrives, to its regular end. An empty first piece says: granted.
 
         Raises `Unavailable` when nothing came for `silence` seconds. Leaving early needs `aclose`.
         """
