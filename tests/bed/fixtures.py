@@ -15,10 +15,14 @@ import pytest
 
 from bed.control_plane import ControlPlane
 from bed.daemons import ControlPlaneSettings
+from bed.kwok import Kwok
 from bed.locks import file_lock
+from bed.minio import Minio, MinioLayout
 from bed.runs import end_run, new_run
 
-BED_FIXTURES = frozenset({"control_plane", "own_control_plane", "new_control_plane", "namespace", "kwok", "minio"})
+BED_FIXTURES = frozenset(
+    {"control_plane", "own_control_plane", "new_control_plane", "namespace", "kwok", "minio", "bucket"}
+)
 NODE_FIXTURES = frozenset({"real_node"})
 
 # Kubernetes' 50 s would make each test of a lost node last a minute.
@@ -82,6 +86,34 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     make_namespace(control_plane, name)
     yield name
     control_plane.admin.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="session")
+def kwok(control_plane: ControlPlane) -> Kwok:
+    """Fake nodes `fake-1` to `fake-4` of the shared control plane. A test that loses a node adds its own for that."""
+    player = Kwok(control_plane)
+    with file_lock(control_plane.folder / "start.lock"):
+        player.up(nodes=4)
+    return player
+
+
+@pytest.fixture(scope="session")
+def minio(request: pytest.FixtureRequest) -> Minio:
+    """The object store of this test run."""
+    folder = run_folder(request.config) / "minio"
+    folder.mkdir(exist_ok=True)
+    with file_lock(folder / "start.lock"):
+        server = Minio.attach(folder) if MinioLayout.file(folder).exists() else Minio.create(folder)
+        server.up()
+    return server
+
+
+@pytest.fixture
+def bucket(minio: Minio) -> str:
+    """A bucket of this test's own."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    minio.make_bucket(name)
+    return name
 
 
 @pytest.fixture(scope="module")
