@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from raykeeper.clock import Clock
-from raykeeper.errors import RaykeeperError, Unavailable
+from raykeeper.errors import Misconfigured, RaykeeperError, Unavailable
 from raykeeper.kube.tls import TlsMaterial, tls_context
 from raykeeper.logs import Log
 
@@ -73,34 +73,44 @@ class RenewedCredentials:
         self._read = read
         self._clock = clock
         self._reading = asyncio.Lock()
+        self._readings = 0
+        self._identity = Identity(first.headers, self._context_of(first), first.shown, first.expires_at)
         self._accept(first)
-        self._identity = _identity(first)
 
     async def current(self) -> Identity:
-        if self._clock.steady() < self._read_again_at:
-            return self._identity
-        return await self._read_again(self._identity)
+        if self._clock.steady() >= self._read_again_at:
+            await self._read_again()
+        return self._identity
 
     async def renew(self, refused: Identity) -> Identity:
-        return await self._read_again(refused)
+        if self._identity is refused:
+            await self._read_again()
+        return self._identity
 
-    async def _read_again(self, old: Identity) -> Identity:
+    async def _read_again(self) -> None:
+        """One reading for all who ask for it at the same time: an exec plugin may take seconds."""
+        readings = self._readings
         async with self._reading:
-            if self._identity is not old:
-                return self._identity  # another request was quicker
+            if self._readings != readings:
+                return
+            self._readings += 1
             try:
-                login = await self._read()
+                self._replace(await self._read())
             except RaykeeperError as exc:
                 self._keep_or_give_up(exc)
-                return old
-            self._replace(login)
-            return self._identity
 
     def _replace(self, login: Login) -> None:
-        """Keep the identity, and with it open connections, where nothing but the time of reading changed."""
-        if (login.headers, login.tls) != (self._login.headers, self._login.tls):
-            self._identity = _identity(login)
+        """A new identity where something changed; a changed token alone leaves TLS, and so open connections, alone."""
+        tls = self._identity.tls if login.tls == self._login.tls else self._context_of(login)
+        if tls is not self._identity.tls or login.headers != self._login.headers:
+            self._identity = Identity(login.headers, tls, login.shown, login.expires_at)
         self._accept(login)
+
+    def _context_of(self, login: Login) -> ssl.SSLContext | None:
+        try:
+            return tls_context(login.tls) if login.tls else None
+        except (ssl.SSLError, ValueError) as exc:
+            raise Misconfigured("TLS", self._source, f"its certificates or key are broken ({exc})") from exc
 
     def _keep_or_give_up(self, exc: RaykeeperError) -> None:
         expires_at = self._login.expires_at
@@ -122,11 +132,6 @@ def _lifetime(login: Login, now: datetime) -> float:
     left = (login.expires_at - now).total_seconds()
     # Something that lives shorter than our margin is used for half of its life, not renewed for every request.
     return min(seconds, max(left - EARLY_SECONDS, left / 2, 0.0))
-
-
-def _identity(login: Login) -> Identity:
-    tls = tls_context(login.tls) if login.tls else None
-    return Identity(login.headers, tls, login.shown, login.expires_at)
 
 
 class _Claims(msgspec.Struct):

@@ -40,7 +40,7 @@ class Section:
         except OSError as exc:
             raise self.unusable(f"{name} {exc.filename} cannot be read ({exc.strerror})") from exc
         except (binascii.Error, UnicodeDecodeError) as exc:
-            raise self.unusable(f"{name}-data is not base64 text") from exc
+            raise self.unusable(f"its {name} is not text, or not in base64") from exc
         return None
 
     def unusable(self, cure: str) -> Misconfigured:
