@@ -93,11 +93,12 @@ class RenewedCredentials:
         async with self._reading:
             if self._readings != readings:
                 return
-            self._readings += 1
             try:
                 self._replace(await self._read())
             except RaykeeperError as exc:
                 self._keep_or_give_up(exc)
+            finally:
+                self._readings += 1
 
     def _replace(self, login: Login) -> None:
         """A new identity where something changed; a changed token alone leaves TLS, and so open connections, alone."""
