@@ -148,8 +148,9 @@ class LeaderElector:
     def _result(self, work: asyncio.Task[None]) -> None:
         """Raise what the work raised, which is a withheld write if the lease ran out before the renewal noticed."""
         failure = work.exception()
-        if failure is not None:
-            raise failure if self.fence.is_open else self._lost() from failure
+        if failure is not None and not self.fence.is_open:
+            raise self._lost() from failure
+        work.result()
 
     def _lost(self) -> LeadershipLost:
         cause = self._trouble or "this process was paused or too busy"

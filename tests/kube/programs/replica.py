@@ -118,7 +118,7 @@ def main() -> None:
     except asyncio.CancelledError:
         log.info("stopped")
     except RaykeeperError as exc:
-        log.error(str(exc), kind=type(exc).__name__)
+        log.error(str(exc), kind=type(exc).__name__)  # noqa: TRY400 - one clear line, no traceback
         sys.exit(1)
 
 
