@@ -25,7 +25,7 @@ MIB = 1024 * 1024
 class Log:
     """A named logger whose keyword arguments become fields of the line."""
 
-    def __init__(self, name: str, **bound: object) -> None:
+    def __init__(self, name: str, /, **bound: object) -> None:
         self._logger = logging.getLogger(name)
         self._bound = bound
 
@@ -33,19 +33,19 @@ class Log:
         """The same logger with `fields` on every line."""
         return Log(self._logger.name, **{**self._bound, **fields})
 
-    def debug(self, message: str, **fields: object) -> None:
+    def debug(self, message: str, /, **fields: object) -> None:
         self._write(logging.DEBUG, message, fields)
 
-    def info(self, message: str, **fields: object) -> None:
+    def info(self, message: str, /, **fields: object) -> None:
         self._write(logging.INFO, message, fields)
 
-    def warning(self, message: str, **fields: object) -> None:
+    def warning(self, message: str, /, **fields: object) -> None:
         self._write(logging.WARNING, message, fields)
 
-    def error(self, message: str, **fields: object) -> None:
+    def error(self, message: str, /, **fields: object) -> None:
         self._write(logging.ERROR, message, fields)
 
-    def exception(self, message: str, **fields: object) -> None:
+    def exception(self, message: str, /, **fields: object) -> None:
         """An error line with the traceback of the exception being handled: only for our own bugs."""
         self._write(logging.ERROR, message, fields, exc_info=True)
 
@@ -59,8 +59,9 @@ def _timestamp(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """The fields of a line. A named tuple, as an object's key is, is written as it prints and not as a list."""
     fields: dict[str, object] = getattr(record, _FIELDS, {})
-    return fields
+    return {name: str(value) if hasattr(value, "_asdict") else value for name, value in fields.items()}
 
 
 class JsonFormatter(logging.Formatter):
@@ -91,7 +92,7 @@ class ConsoleFormatter(logging.Formatter):
         return "\t".join(columns)
 
 
-_FORMATTERS: dict[Encoder, type[logging.Formatter]] = {"json": JsonFormatter, "console": ConsoleFormatter}
+_FORMATTERS: dict[str, type[logging.Formatter]] = {"json": JsonFormatter, "console": ConsoleFormatter}
 
 
 @dataclass(frozen=True)
@@ -117,21 +118,29 @@ def set_up_logs(settings: LogSettings) -> None:
     level = logging.getLevelNamesMapping().get(settings.level.upper())
     if level is None:
         raise Misconfigured("log level", settings.level, "use debug, info, warning or error")
-    handlers = [_with_encoder(logging.StreamHandler(sys.stdout), "stdout encoder", settings.stdout_encoder)]
+    stdout_format = _formatter("stdout encoder", settings.stdout_encoder)
+    file_format = _formatter("file encoder", settings.file_encoder)
+    handlers = [_with_format(logging.StreamHandler(sys.stdout), stdout_format)]
     if settings.file_path is not None:
-        handlers.append(_with_encoder(_rotated(settings.file_path), "file encoder", settings.file_encoder))
+        handlers.append(_with_format(_rotated(settings.file_path), file_format))
     logging.basicConfig(level=level, handlers=handlers, force=True)
 
 
 def _rotated(path: Path) -> logging.Handler:
     try:
-        return logging.handlers.RotatingFileHandler(path, maxBytes=FILE_MAX_BYTES, backupCount=FILE_KEPT)
+        return logging.handlers.RotatingFileHandler(
+            path, maxBytes=FILE_MAX_BYTES, backupCount=FILE_KEPT, encoding="utf-8"
+        )
     except OSError as exc:
         raise Misconfigured("log file path", str(path), f"it must be a writable file ({exc.strerror})") from exc
 
 
-def _with_encoder(handler: logging.Handler, setting: str, encoder: str) -> logging.Handler:
+def _formatter(setting: str, encoder: str) -> logging.Formatter:
     if encoder not in _FORMATTERS:
         raise Misconfigured(setting, encoder, "use json or console")
-    handler.setFormatter(_FORMATTERS[encoder]())
+    return _FORMATTERS[encoder]()
+
+
+def _with_format(handler: logging.Handler, formatter: logging.Formatter) -> logging.Handler:
+    handler.setFormatter(formatter)
     return handler
