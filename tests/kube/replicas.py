@@ -55,9 +55,10 @@ class Replicas:
     def start(
         self, identity: str, *options: str, lease_in: str | None = None, kubeconfig: Path | None = None
     ) -> Replica:
-        path = kubeconfig or self._plane.admin_kubeconfig
-        argv = [sys.executable, PROGRAM, path, identity, lease_in or self._namespace, "--objects", self._namespace]
-        replica = Replica(Process(identity, [*argv, *options], self._folder), identity)
+        access = kubeconfig or self._plane.admin_kubeconfig
+        place = (lease_in or self._namespace, "--objects", self._namespace)
+        process = Process(identity, [sys.executable, PROGRAM, access, identity, *place, *options], self._folder)
+        replica = Replica(process, identity)
         replica.process.start()
         self._started.append(replica)
         return replica
@@ -79,6 +80,11 @@ class Replicas:
     def lease(self, namespace: str | None = None) -> dict[str, Any]:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace or self._namespace}/leases/ray-operator-leader"
         return self._plane.admin.get(path)
+
+    def wait_for_renewal(self) -> None:
+        """Return once the lease was renewed once more."""
+        before = self.lease()["spec"]["renewTime"]
+        wait_until("the lease is renewed", lambda: self.lease()["spec"]["renewTime"] != before)
 
 
 @contextmanager

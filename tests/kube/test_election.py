@@ -100,14 +100,12 @@ def test_a_leader_that_cannot_reach_the_server_stops_before_its_lease_ends(
 def test_a_short_outage_costs_no_leadership(replicas: Replicas, control_plane: ControlPlane) -> None:
     with TcpProxy("127.0.0.1", int(control_plane.server.rpartition(":")[2])) as proxy:
         kubeconfig = control_plane.kubeconfig(server=f"https://127.0.0.1:{proxy.port}")
-        leader = replicas.start("leader", "--writers", "0", kubeconfig=kubeconfig)
-        leader.wait_for("leading")
-        for _ in range(2):
-            renewed = replicas.lease()["spec"]["renewTime"]
-            proxy.refuse()
-            leader.wait_for("lease not renewed")
-            proxy.accept()
-            wait_until("a renewal", lambda before=renewed: replicas.lease()["spec"]["renewTime"] != before, 10)
+        leader = replicas.start("leader", *QUICK, "--pause", "3600", kubeconfig=kubeconfig)
+        replicas.wait_for_writes(leader)
+        proxy.refuse()
+        leader.wait_for("lease not renewed")
+        proxy.accept()
+        replicas.wait_for_renewal()
     assert leader.process.alive
 
 
@@ -118,8 +116,7 @@ def test_what_others_wrote_into_the_lease_survives(
     leader.wait_for("working")
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/ray-operator-leader"
     control_plane.admin.patch(path, {"metadata": {"annotations": {"team": "a"}}})
-    renewed = replicas.lease()["spec"]["renewTime"]
-    wait_until("a renewal", lambda: replicas.lease()["spec"]["renewTime"] != renewed, 10)
+    replicas.wait_for_renewal()
     assert replicas.lease()["metadata"]["annotations"]["team"] == "a"
     assert leader.process.alive
 
