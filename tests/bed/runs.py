@@ -33,7 +33,9 @@ def end_run(folder: Path) -> None:
     """End whatever still runs in `folder`, in any state, and remove it. Nothing happens when it is gone already."""
     for node_folder in [folder / NODE_FOLDER, *folder.glob(f"*/{NODE_FOLDER}")]:
         if node_folder.exists():
-            _take_node_down(node_folder)
+            from bed.node.real_node import take_down  # only where a node was: it needs root and Linux
+
+            take_down(node_folder)
     kill_all(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -66,11 +68,3 @@ def _is_owned(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     return owner is not None and owner.alive
-
-
-def _take_node_down(node_folder: Path) -> None:
-    """Undo the mounts, links and rules of a real node, which ending its processes would leave."""
-    from bed.control_plane import ControlPlane
-    from bed.node.real_node import RealNode
-
-    RealNode(ControlPlane.attach(node_folder.parent), node_folder).down()

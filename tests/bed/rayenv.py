@@ -1,0 +1,61 @@
+"""Python environments with a real Ray in them, made once per version from committed pins."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from bed.cache import cache_folder
+from bed.errors import BedError
+from bed.locks import file_lock
+from bed.progress import say, step
+from bed.uv import run_uv
+
+RAY_VERSION = "2.60.0"
+# Debian 12's Python, which the node's Ray image is made with: its packages come out of this environment.
+PYTHON_VERSION = "3.11"
+
+
+def ray_python(version: str = RAY_VERSION) -> Path:
+    """The Python of an environment with `ray[default,serve]` of that version; made on first use."""
+    pins = requirements_file(version)
+    folder = cache_folder() / f"ray-{version}-{hashlib.sha256(pins.read_bytes()).hexdigest()[:10]}"
+    with file_lock(folder.with_suffix(".lock"), on_wait=lambda: say("bed: another run is installing Ray; waiting")):
+        if not (folder / "complete").exists():
+            with step(f"installing Ray {version} for Python {PYTHON_VERSION}"):
+                _install(pins, folder)
+    return folder / "bin" / "python"
+
+
+def requirements_file(version: str) -> Path:
+    """The committed pins for that version of Ray."""
+    file = _pins_file(version)
+    if not file.exists():
+        raise BedError(f"there are no pins for Ray {version}: make and commit them with `bed pins {version}`")
+    return file
+
+
+def write_pins(version: str) -> Path:
+    """Resolve Ray's dependencies into `requirements-ray-VERSION.txt`, with hashes and for every platform."""
+    file = _pins_file(version)
+    with tempfile.TemporaryDirectory() as scratch:
+        wanted = Path(scratch) / "ray.in"
+        wanted.write_text(f"ray[default,serve]=={version}\n")
+        for_all = ["--universal", "--generate-hashes", "--python-version", PYTHON_VERSION]
+        quiet = ["--quiet", "--no-annotate", "--no-header"]  # what uv says there holds the path of `wanted`
+        run_uv(["pip", "compile", *for_all, *quiet, wanted, "-o", file], purpose=f"pinning Ray {version}")
+    return file
+
+
+def _pins_file(version: str) -> Path:
+    return Path(__file__).with_name(f"requirements-ray-{version}.txt")
+
+
+def _install(pins: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)  # what an earlier attempt left
+    run_uv(["venv", "--quiet", "--python", PYTHON_VERSION, folder], purpose=f"finding Python {PYTHON_VERSION}")
+    exactly = ["pip", "install", "--quiet", "--require-hashes", "--python", str(folder / "bin" / "python")]
+    run_uv([*exactly, "-r", pins], purpose=f"installing {pins.name}")
+    (folder / "complete").touch()
