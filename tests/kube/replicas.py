@@ -56,7 +56,8 @@ class Replicas:
         self, identity: str, *options: str, lease_in: str | None = None, kubeconfig: Path | None = None
     ) -> Replica:
         access = kubeconfig or self._plane.admin_kubeconfig
-        place = (lease_in or self._namespace, "--objects", self._namespace)
+        # Only its own namespace is watched unless `options` say otherwise: other tests run beside this one.
+        place = (lease_in or self._namespace, "--objects", self._namespace, "--watch", self._namespace)
         process = Process(identity, [sys.executable, PROGRAM, access, identity, *place, *options], self._folder)
         replica = Replica(process, identity)
         replica.process.start()

@@ -6,7 +6,7 @@ other's work without end, so the second refuses to start. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
@@ -25,11 +25,11 @@ POD = "raykeeper.io/pod"
 HOLDER = "raykeeper.io/holder"
 """Whose annotations these are. client-go keeps what it does not know, so ours outlive a take-over by KubeRay."""
 
-# Clocks further apart than this break tokens and certificates. Beyond it, an old renew time is taken at its word.
+RENEWAL_SECONDS = 4.0  # a live holder renews every 2 s; twice that, as the API server may be slow
+
+# Clocks further apart than this break tokens and certificates, so a lease that looks older is watched for one renewal
+# only and not for its whole duration. KubeRay's operator leaves its lease held when it is removed, for ever.
 DOUBT = timedelta(minutes=10)
-
-
-RETRY_SECONDS = 4  # a live holder renews every 2 s; twice that, as the API server may be slow
 
 
 class AnotherInstallation(RaykeeperError):
@@ -64,18 +64,28 @@ class Installation:
     pod: str = ""
 
     @property
-    def is_held(self) -> bool:
-        return bool(self.record.holder)
-
-    @property
     def rank(self) -> tuple[datetime, str]:
         """Of two that start at the same moment the lower one stays: who held its lease first, then by name."""
         return (self.record.acquired or datetime.max.replace(tzinfo=UTC), self.namespace)
 
-    def is_in_doubt(self, now: datetime) -> bool:
-        """Whether it may be alive, as far as wall clocks of two machines can tell."""
-        lasts = timedelta(seconds=self.record.duration_seconds or 0) + DOUBT
-        return self.is_held and self.record.renewed is not None and now - self.record.renewed < lasts
+    @property
+    def patience(self) -> float:
+        """Seconds in which a live holder renews, and one that has to yield does so."""
+        return (self.record.duration_seconds or 0) + RENEWAL_SECONDS
+
+    def looks_dead(self, now: datetime) -> bool:
+        """Whether it ended long ago, as far as the wall clocks of two machines can tell."""
+        limit = timedelta(seconds=self.patience) + DOUBT
+        return self.record.renewed is None or now - self.record.renewed > limit
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Our own installation."""
+
+    namespace: str
+    covers: Coverage
+    identity: str
 
 
 class Verdict(Enum):
@@ -122,24 +132,52 @@ def parse_installation(lease: JSON) -> Installation:
 def judge(first: Installation, latest: Installation, since: Since, ours: Installation | None, now: datetime) -> Verdict:
     """What an installation that covers the same objects means for ours; `ours` is None until we hold our own lease.
 
-    It lives if its record changed under our eyes; wall clocks only spare us the wait for one that is long dead. If both
-    hold their leases, both look after that, so at least one of them sees the other. The one of higher rank yields at
-    once. The one of lower rank waits for that, and yields too if the other goes on: then it had looked before us.
+    It lives if its record changed under our eyes. Installations look once more after they got their leases, so of two
+    at least one sees the other. The one of higher rank yields at once. The one of lower rank waits for that, and yields
+    too if the other goes on: then the other had looked before we were there.
     """
-    patience = (latest.record.duration_seconds or first.record.duration_seconds or 0) + RETRY_SECONDS
-    if not latest.is_held:
+    if not latest.record.holder:
         return Verdict.HARMLESS
     if latest.record == first.record:
-        is_dead = since.first_seen >= patience or not latest.is_in_doubt(now)
-        return Verdict.HARMLESS if is_dead else Verdict.UNDECIDED
-    may_yield = ours is not None and ours.rank < latest.rank
-    return Verdict.UNDECIDED if may_yield and since.asked < patience else Verdict.REFUSE
+        silence_allowed = RENEWAL_SECONDS if latest.looks_dead(now) else latest.patience
+        return Verdict.HARMLESS if since.first_seen >= silence_allowed else Verdict.UNDECIDED
+    may_yield = ours is not None and ours.rank < latest.rank and since.asked < latest.patience
+    return Verdict.UNDECIDED if may_yield else Verdict.REFUSE
 
 
-def refusal(other: Installation, ours: str, covers: Coverage) -> AnotherInstallation:
+class Neighbours:
+    """The other installations as they were first seen since this process started, and what they mean for ours."""
+
+    def __init__(self, ours: Ours) -> None:
+        self._ours = ours
+        self._first: dict[str, tuple[Installation, float]] = {}
+
+    def is_alone(self, found: Iterable[Installation], asked_at: float, steady: float, now: datetime) -> bool:
+        """Whether none of the `found` is in our way, asking since `asked_at`; False means to look again.
+
+        Raises AnotherInstallation. One in our own namespace is a replica of ours.
+        """
+        by_namespace = {installation.namespace: installation for installation in found}
+        own = by_namespace.pop(self._ours.namespace, None)
+        held = own if own is not None and own.record.holder == self._ours.identity else None
+        rivals = [other for other in by_namespace.values() if other.covers.overlaps(self._ours.covers)]
+        verdicts = [self._verdict(rival, asked_at, steady, held, now) for rival in rivals]
+        return Verdict.UNDECIDED not in verdicts
+
+    def _verdict(
+        self, rival: Installation, asked_at: float, steady: float, held: Installation | None, now: datetime
+    ) -> Verdict:
+        first, seen_at = self._first.setdefault(rival.namespace, (rival, steady))
+        verdict = judge(first, rival, Since(steady - seen_at, steady - asked_at), held, now)
+        if verdict is Verdict.REFUSE:
+            raise refusal(rival, self._ours)
+        return verdict
+
+
+def refusal(other: Installation, ours: Ours) -> AnotherInstallation:
     """One sentence that names the other installation, what it covers, and the cure."""
     who = f"another operator runs in namespace {other.namespace} (holder {other.record.holder}"
-    here = f"this one in namespace {ours} covers {_spoken(covers)}"
+    here = f"this one in namespace {ours.namespace} covers {_spoken(ours.covers)}"
     if not other.says_coverage:
         return AnotherInstallation(
             f"{who}), does not say which namespaces it covers, and so may work on the same objects; {here}: remove one"

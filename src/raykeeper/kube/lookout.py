@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.clock import Clock
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import Forbidden
-from raykeeper.kube.installations import (
-    LEASE_NAME,
-    Coverage,
-    Installation,
-    Since,
-    Verdict,
-    judge,
-    parse_installation,
-    refusal,
-)
+from raykeeper.kube.installations import LEASE_NAME, Installation, Neighbours, Ours, parse_installation
 from raykeeper.kube.resources import LEASES
 from raykeeper.logs import Log
 
@@ -27,58 +17,30 @@ log = Log("raykeeper.kube.lookout")
 LOOK_SECONDS = 1.0  # half a retry period of the election: a renewal is seen soon, at little cost
 
 
-@dataclass(frozen=True)
-class FirstSight:
-    """Another installation as we first saw it, and when."""
-
-    installation: Installation
-    seen_at: float
-
-
 class Lookout:
-    """Knows which other installations were seen since the process started, and which of them renewed since."""
+    """Reads the Leases of all installations it may see."""
 
-    def __init__(self, kube: Kube, namespace: str, covers: Coverage, identity: str, clock: Clock) -> None:
+    def __init__(self, kube: Kube, ours: Ours, clock: Clock) -> None:
         self._kube = kube
-        self._namespace = namespace
-        self._covers = covers
-        self._identity = identity
+        self._ours = ours
         self._clock = clock
-        self._first: dict[str, FirstSight] = {}
+        self._neighbours = Neighbours(ours)
         self._is_told = False
 
     async def ensure_alone(self) -> None:
         """Return once no other live installation covers what ours covers; raises AnotherInstallation.
 
-        To be called before the election, so that the second installation never starts, and again under our own lease,
+        To be called before the election, so that a second installation never starts, and again under our own lease,
         so that of several started at the same moment one stays. Returns at once where there is no other Lease.
         """
         asked_at = self._clock.steady()
         while True:
-            if not await self._is_undecided(asked_at):
+            found = await self.observe()
+            if self._neighbours.is_alone(found, asked_at, self._clock.steady(), self._clock.now()):
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _is_undecided(self, asked_at: float) -> bool:
-        found = {installation.namespace: installation for installation in await self._observe()}
-        ours = found.pop(self._namespace, None)
-        if ours is not None and ours.record.holder != self._identity:
-            ours = None
-        verdicts = [self._verdict(other, asked_at, ours) for other in found.values()]
-        return Verdict.UNDECIDED in verdicts
-
-    def _verdict(self, other: Installation, asked_at: float, ours: Installation | None) -> Verdict:
-        if not other.covers.overlaps(self._covers):
-            return Verdict.HARMLESS
-        steady = self._clock.steady()
-        first = self._first.setdefault(other.namespace, FirstSight(other, steady))
-        since = Since(first_seen=steady - first.seen_at, asked=steady - asked_at)
-        verdict = judge(first.installation, other, since, ours, self._clock.now())
-        if verdict is Verdict.REFUSE:
-            raise refusal(other, self._namespace, self._covers)
-        return verdict
-
-    async def _observe(self) -> list[Installation]:
+    async def observe(self) -> list[Installation]:
         try:
             leases = await self._kube.list(LEASES, fields={"metadata.name": LEASE_NAME})
         except Forbidden as exc:
@@ -88,7 +50,7 @@ class Lookout:
     async def _observe_where_allowed(self, cause: Forbidden) -> list[JSON]:
         """The Leases of the namespaces we cover and our own, which are all that a namespaced installation may read."""
         leases, hidden = [], []
-        for namespace in sorted(self._covers.namespaces | {self._namespace}):
+        for namespace in sorted(self._ours.covers.namespaces | {self._ours.namespace}):
             try:
                 lease = await self._kube.find(LEASES, ObjectKey(namespace, LEASE_NAME))
             except Forbidden:

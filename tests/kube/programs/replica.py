@@ -22,7 +22,7 @@ from raykeeper.errors import RaykeeperError
 from raykeeper.kube.client import Kube
 from raykeeper.kube.connection import load_connection
 from raykeeper.kube.election import LeaderElector
-from raykeeper.kube.installations import LEASE_NAME, lease_annotations, parse_coverage
+from raykeeper.kube.installations import LEASE_NAME, Ours, lease_annotations, parse_coverage
 from raykeeper.kube.lease import ElectionSettings
 from raykeeper.kube.lookout import Lookout
 from raykeeper.kube.metrics import KubeMetrics
@@ -60,7 +60,7 @@ class Replica:
             settings=settings.election,
             annotations=lease_annotations(covers, settings.identity, "0.1.0", "a-pod"),
         )
-        self._lookout = Lookout(kube, settings.namespace, covers, settings.identity, clock)
+        self._lookout = Lookout(kube, Ours(settings.namespace, covers, settings.identity), clock)
         self._kube = kube.with_fence(self._elector.fence)
         self._numbers = itertools.count()
 
