@@ -1,3 +1,3 @@
 """Every test may use the real servers of the bed."""
 
-pytest_plugins = ["bed.fixtures"]
+pytest_plugins = ["bed.fixtures", "bed.node.fixtures"]

@@ -23,7 +23,7 @@ from bed.runs import end_run, new_run
 BED_FIXTURES = frozenset(
     {"control_plane", "own_control_plane", "new_control_plane", "namespace", "kwok", "minio", "bucket"}
 )
-NODE_FIXTURES = frozenset({"real_node"})
+NODE_FIXTURES = frozenset({"node_turn"})
 
 # Kubernetes' 50 s would make each test of a lost node last a minute.
 TEST_SETTINGS = ControlPlaneSettings(node_grace_seconds=12)

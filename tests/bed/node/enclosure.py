@@ -36,7 +36,7 @@ class Enclosure:
         self.folder = folder
         self._holder_pid_file = folder / "enclosure.pid"
         script = holder_script(self._private_folders(), self._holder_pid_file)
-        self._holder = Process("enclosure", [_program("sh"), "-c", script], folder)
+        self.holder = Process("enclosure", [_program("sh"), "-c", script], folder)
 
     def up(self) -> None:
         """Make the cgroups and the namespace, and return once daemons can be started in them."""
@@ -44,14 +44,15 @@ class Enclosure:
         for path, private in self._private_folders().items():
             private.mkdir(parents=True, exist_ok=True)
             path.mkdir(parents=True, exist_ok=True)
-        if not self._holder.alive:
+        if not self.holder.alive:
+            cgroup.kill_node_processes()  # whoever is left in a namespace that nobody can enter any more
             self._holder_pid_file.unlink(missing_ok=True)
-            self._holder.start()
+            self.holder.start()
         wait_until(
-            "enclosure of the node", lambda: self._holder_pid_file.exists() or not self._holder.alive, START_SECONDS
+            "enclosure of the node", lambda: self._holder_pid_file.exists() or not self.holder.alive, START_SECONDS
         )
-        if not self._holder.alive:
-            raise BedError(f"the node's mount namespace could not be made:\n{self._holder.last_lines()}")
+        if not self.holder.alive:
+            raise BedError(f"the node's mount namespace could not be made:\n{self.holder.last_lines()}")
 
     def daemon(self, name: str, argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Process:
         """A process that runs inside once started; its pid is the daemon's own."""
