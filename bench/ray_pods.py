@@ -70,9 +70,6 @@ def _env(cluster: str) -> list[JSON]:
         "RAY_USAGE_STATS_KUBERAY_IN_USE": "1",
         "RAY_USAGE_STATS_EXTRA_TAGS": "kuberay_version=v1.7.0;kuberay_crd=RayCluster",
         "RAY_timeout_ms_task_wait_for_death_info": "0",
-        "RAY_gcs_server_request_timeout_seconds": "5",
-        "REDIS_PASSWORD": "",
-        "OMP_NUM_THREADS": "1",
     }
     from_fields = {"RAY_CLUSTER_NAME": "metadata.labels['ray.io/cluster']", "RAY_CLOUD_INSTANCE_ID": "metadata.name"}
     return [{"name": name, "value": value} for name, value in plain.items()] + [
@@ -97,7 +94,6 @@ def _wait_container(cluster: str) -> JSON:
         "name": "wait-gcs-ready",
         "image": "rayproject/ray:2.60.0",
         "command": ["bash", "-c", wait],
-        "env": _env(cluster),
     }
 
 

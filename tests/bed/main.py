@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bed.errors import BedError
+from raykeeper.errors import RaykeeperError
 
 app = typer.Typer(
     name="bed",
@@ -65,6 +66,19 @@ def build(names: Annotated[list[str] | None, typer.Argument(help="Binaries; all 
 
 
 @app.command()
+def floor(
+    pods: Annotated[int, typer.Argument(min=1, help="How many.")] = 1200,
+) -> None:
+    """Time plain pods from their creation until Running, on the nodes of `bed up --kwok N` (200 pods each)."""
+    import asyncio
+
+    from bed.floor import measure_floor
+    from bed.up import running_kubeconfig
+
+    typer.echo(asyncio.run(measure_floor(running_kubeconfig(), pods)))
+
+
+@app.command()
 def pins(version: Annotated[str, typer.Argument(help="A version of Ray, such as 2.60.0.")]) -> None:
     """Resolve the dependencies of a version of Ray anew and write its pins, to be committed."""
     from bed.rayenv import write_pins
@@ -76,6 +90,6 @@ def main() -> None:
     """Entry point: an error of ours is one line on stderr, never a traceback."""
     try:
         app()
-    except BedError as failure:
+    except (BedError, RaykeeperError) as failure:
         typer.echo(f"bed: {failure}", err=True)
         sys.exit(1)

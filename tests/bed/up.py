@@ -61,6 +61,14 @@ def running() -> list[tuple[str, ProcessId]]:
     return [(names.get(pid, "(started by one of them)"), process) for pid, process in found.items()]
 
 
+def running_kubeconfig() -> Path:
+    """The administrator's kubeconfig of the bed that is up."""
+    plane = ControlPlane.attach(up_folder()) if up_folder().exists() else None
+    if plane is None or not plane.alive:
+        raise BedError("no bed is up: run `bed up --kwok 6` first")
+    return plane.admin_kubeconfig
+
+
 def _control_plane(folder: Path, wish: Wish) -> ControlPlane:
     if not wish.node:
         plane = ControlPlane.find_or_create(folder)
