@@ -92,9 +92,6 @@ def test_a_leader_that_cannot_reach_the_server_stops_before_its_lease_ends(
         assert time.monotonic() - begin < 15
         assert last["kind"] == "LeadershipLost"
         assert "did not answer in time" in last["msg"]
-        written = replicas.writes_of(leader)
-        proxy.flow()
-    assert replicas.writes_of(leader)[: len(written)] == written
 
 
 def test_a_short_outage_costs_no_leadership(replicas: Replicas, control_plane: ControlPlane) -> None:
