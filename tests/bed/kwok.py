@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 from bed.binaries import BINARIES, build
@@ -47,7 +48,7 @@ class Kwok:
         for name in names:
             self._register(name, taints=taints)
         for name in names:
-            self.wait_for_node(name, ready=True)
+            self.wait_for_node(name)
 
     def down(self) -> None:
         """Stop kwok; the nodes stay and become NotReady."""
@@ -56,7 +57,7 @@ class Kwok:
     def add_node(self, name: str, *, labels: dict[str, str] | None = None, taints: list[Json] | None = None) -> None:
         """Another node, of this test's own so to say; returns once it is Ready."""
         self._register(name, labels, taints)
-        self.wait_for_node(name, ready=True)
+        self.wait_for_node(name)
 
     def remove_node(self, name: str) -> None:
         """Delete a node as a cloud does when the machine is gone; its pods follow by garbage collection."""
@@ -67,12 +68,16 @@ class Kwok:
         # kwok leaves a node alone whose lease another holds, and this holder's neither runs out nor is renewed.
         taken = {"holderIdentity": LOST_HOLDER, "leaseDurationSeconds": NEVER_SECONDS, "renewTime": _micro_time()}
         self._plane.admin.patch(_lease(name), {"spec": taken})
-        self.wait_for_node(name, ready=False)
+        # On a busy machine the node may be late, and so NotReady, already: kwok must have noticed its loss as well.
+        kwok_knows = time.monotonic() + LEASE_SECONDS
+        wait_until(
+            f"loss of node {name}", lambda: time.monotonic() > kwok_knows and not self.is_ready(name), self._wait
+        )
 
     def return_node(self, name: str) -> None:
         """Bring a lost node back; returns once it is Ready again and looks after its pods."""
         self._plane.admin.delete(_lease(name))
-        self.wait_for_node(name, ready=True)
+        self.wait_for_node(name)
         # A kubelet goes through all its pods when it comes back; kwok waits for a change to each.
         for pod in self._plane.admin.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{name}")["items"]:
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
@@ -83,10 +88,14 @@ class Kwok:
         conditions = self._plane.admin.get(f"/api/v1/nodes/{name}")["status"].get("conditions", [])
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
-    def wait_for_node(self, name: str, *, ready: bool) -> None:
-        """Return once the node is Ready, or no longer is."""
-        grace = self._plane.settings.node_grace_seconds
-        wait_until(f"node {name} ready: {ready}", lambda: self.is_ready(name) is ready, grace + 30.0)
+    def wait_for_node(self, name: str) -> None:
+        """Return once the node is Ready."""
+        wait_until(f"node {name} is Ready", lambda: self.is_ready(name), self._wait)
+
+    @property
+    def _wait(self) -> float:
+        """Seconds in which a node becomes Ready or NotReady, generously."""
+        return self._plane.settings.node_grace_seconds + 30.0
 
     def _register(self, name: str, labels: dict[str, str] | None = None, taints: list[Json] | None = None) -> None:
         try:

@@ -22,7 +22,9 @@ def ray_python(version: str = RAY_VERSION) -> Path:
     """The Python of an environment with `ray[default,serve]` of that version; made on first use."""
     pins = requirements_file(version)
     folder = cache_folder() / f"ray-{version}-{hashlib.sha256(pins.read_bytes()).hexdigest()[:10]}"
-    with file_lock(folder.with_suffix(".lock"), on_wait=lambda: say("bed: another run is installing Ray; waiting")):
+    with file_lock(
+        folder.with_name(f"{folder.name}.lock"), on_wait=lambda: say("bed: another run is installing Ray; waiting")
+    ):
         if not (folder / "complete").exists():
             with step(f"installing Ray {version} for Python {PYTHON_VERSION}"):
                 _install(pins, folder)

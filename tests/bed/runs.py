@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bed.cache import cache_folder
@@ -21,11 +22,12 @@ NODE_FOLDER = "node"
 
 def new_run() -> Path:
     """A folder for a run that belongs to this process, after sweeping what earlier crashes left."""
-    sweep()
     me = ProcessId.of(os.getpid())
-    folder = _runs() / f"{os.getpid()}-{me.started if me else 0}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / OWNER_FILE).write_text(str(me))
+    folder = _runs() / str(me).replace(" ", "-")
+    with _sweeping():  # or another process could sweep the folder before its owner is written
+        _end_ownerless()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / OWNER_FILE).write_text(str(me))
     return folder
 
 
@@ -42,11 +44,8 @@ def end_run(folder: Path) -> None:
 
 def sweep() -> list[Path]:
     """End the runs whose owner is dead; returns their folders."""
-    with file_lock(cache_folder() / "sweep.lock"):
-        dead = [folder for folder in _folders() if not _is_owned(folder)]
-        for folder in dead:
-            end_run(folder)
-    return dead
+    with _sweeping():
+        return _end_ownerless()
 
 
 def up_folder() -> Path:
@@ -58,8 +57,16 @@ def _runs() -> Path:
     return cache_folder() / "runs"
 
 
-def _folders() -> list[Path]:
-    return sorted(_runs().iterdir()) if _runs().exists() else []
+def _sweeping() -> AbstractContextManager[None]:
+    return file_lock(cache_folder() / "sweep.lock")
+
+
+def _end_ownerless() -> list[Path]:
+    folders = sorted(_runs().iterdir()) if _runs().exists() else []
+    ownerless = [folder for folder in folders if not _is_owned(folder)]
+    for folder in ownerless:
+        end_run(folder)
+    return ownerless
 
 
 def _is_owned(folder: Path) -> bool:
