@@ -18,10 +18,12 @@ from raykeeper.kube.answers import Answer
 from raykeeper.kube.connection import Connection
 from raykeeper.kube.decoding import Page, decode_one, decode_page
 from raykeeper.kube.errors import NotFound
+from raykeeper.kube.fencedbody import Fence
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.kube.ratelimit import RateLimiter
 from raykeeper.kube.requests import Propagation, Query, Request, Selector
-from raykeeper.kube.transport import Fence, Lane, Transport
+from raykeeper.kube.transport import Lane, Transport
+from raykeeper.kube.unanswered import PATIENCE, Patience
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,9 +50,10 @@ class Kube:
         burst: int = 1000,
         clock: Clock | None = None,
         user_agent: str = USER_AGENT,
+        patience: Patience = PATIENCE,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._transport = Transport(connection, metrics, self._clock, user_agent)
+        self._transport = Transport(connection, metrics, self._clock, user_agent, patience)
         self._lane = Lane(RateLimiter(qps, burst, self._clock))
 
     async def __aenter__(self) -> Self:

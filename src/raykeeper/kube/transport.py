@@ -5,43 +5,30 @@ Everything above it deals in `Request` and `Answer`; nothing above it sees aioht
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import aiohttp
 from yarl import URL
 
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError, Unavailable
-from raykeeper.kube.answers import Answer, error_of, is_own_refusal, retry_delay
+from raykeeper.kube.answers import Answer, error_of, is_own_refusal
+from raykeeper.kube.attempts import Attempts
 from raykeeper.kube.connection import Connection
 from raykeeper.kube.credentials import Identity
 from raykeeper.kube.errors import NotLeading, Unauthorized
+from raykeeper.kube.fencedbody import Fence, FencedBody, drop
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.kube.ratelimit import RateLimiter
 from raykeeper.kube.requestmetrics import RequestMetrics
 from raykeeper.kube.requests import Request
-from raykeeper.kube.unanswered import NO_ANSWER, why_unanswered
+from raykeeper.kube.unanswered import NO_ANSWER, Patience, why_unanswered
 
-CONNECT_SECONDS = 10.0
-"""For TCP and TLS; a lost SYN is sent again after 1, 3 and 7 seconds."""
-READ_SECONDS = 30.0
-"""Silence after which a read is given up: another replica behind the same address may answer the retry."""
-WRITE_SECONDS = 65.0
-"""The API server gives up by itself after 60 and says what it did; leaving earlier would leave that unknown."""
 KEEP_ALIVE_SECONDS = 60.0
 """Idle connections are dropped before the API server does so at 90, or a write could run into the closing."""
 MAX_CONNECTIONS = 64
 """For requests; HTTP/1.1 carries one at a time. Four times the default concurrency of the controllers."""
-
-
-class Fence(Protocol):
-    """Says whether we may still write."""
-
-    def check(self) -> None:
-        """Raise `NotLeading` unless a write may be sent this very moment."""
 
 
 @dataclass(frozen=True)
@@ -52,29 +39,16 @@ class Lane:
     fence: Fence | None = None
 
 
-class FencedBody(aiohttp.BytesPayload):
-    """A request body that asks the fence at the last moment before it and its headers go to the socket.
-
-    aiohttp holds the headers back until the body is written, so this is after the rate limit, after waiting for a
-    connection, after TLS, and again for every attempt, also those aiohttp makes by itself on a dropped connection.
-    """
-
-    def __init__(self, body: bytes, fence: Fence) -> None:
-        super().__init__(body)
-        self._fence = fence
-
-    async def write_with_length(self, writer: aiohttp.abc.AbstractStreamWriter, content_length: int | None) -> None:
-        self._fence.check()
-        await super().write_with_length(writer, content_length)
-
-
 class Transport:
     """One API server's HTTP sessions: one for requests, one for streams, which hold their connection for long."""
 
-    def __init__(self, connection: Connection, metrics: KubeMetrics, clock: Clock, user_agent: str) -> None:
+    def __init__(
+        self, connection: Connection, metrics: KubeMetrics, clock: Clock, user_agent: str, patience: Patience
+    ) -> None:
         self.connection = connection
         self.service = f"kubernetes API at {connection.server}"
         self._clock = clock
+        self._patience = patience
         self._metrics = RequestMetrics(metrics, URL(connection.server).authority)
         # Not compressed: gzip of a page of 500 Ray pods (4.4 MB) costs the API server 30 ms of CPU and the answer as
         # much delay, saves us nothing (inflating costs what decrypting saves), and pays only below about 1 Gbit/s.
@@ -136,10 +110,12 @@ class Transport:
         except NO_ANSWER as exc:
             raise self._unavailable(request, exc, silence) from exc
         finally:
+            if response.connection is not None:  # left before its end
+                drop(response.connection.transport)
             response.close()
 
     async def _exchange(self, request: Request, lane: Lane, identity: Identity) -> Answer:
-        silence = WRITE_SECONDS if request.is_write else READ_SECONDS
+        silence = self._patience.write if request.is_write else self._patience.read
         response = await self._attempt(self._requests, request, lane, identity, silence)
         return await self._whole(response, request, silence)
 
@@ -161,7 +137,7 @@ class Transport:
                 proxy=self.connection.proxy,
                 ssl=identity.tls or True,
                 server_hostname=self.connection.tls_server_name,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._patience.connect, sock_read=silence),
             )
         except NO_ANSWER as exc:
             self._metrics.unanswered(request.method)
@@ -184,43 +160,14 @@ class Transport:
     def _unavailable(self, request: Request, exc: BaseException, silence: float) -> RaykeeperError:
         if isinstance(exc.__cause__, NotLeading):  # aiohttp wraps whatever a body raises while it is written
             return exc.__cause__
-        return Unavailable(self.service, f"{request.about}: {why_unanswered(exc, self.connection, silence)}")
+        cause = why_unanswered(exc, self.connection, self._patience.connect, silence)
+        return Unavailable(self.service, f"{request.about}: {cause}")
 
     def _refusal(self, request: Request, answer: Answer, identity: Identity) -> RaykeeperError:
         if answer.status == 401:
             message = identity.why_refused(self.connection.source, self._clock.now())
             return Unauthorized(request.about, 401, "Unauthorized", message)
         return error_of(self.service, request.about, answer)
-
-
-class Attempts:
-    """How often one request was sent, and as whom."""
-
-    def __init__(self, connection: Connection, method: str, metrics: RequestMetrics, identity: Identity) -> None:
-        self.identity = identity
-        self._credentials = connection.credentials
-        self._method = method
-        self._metrics = metrics
-        self._made = 0
-        self._renewed = False
-
-    @classmethod
-    async def begin(cls, connection: Connection, method: str, metrics: RequestMetrics) -> Attempts:
-        return cls(connection, method, metrics, await connection.credentials.current())
-
-    async def again(self, answer: Answer) -> bool:
-        """Whether to send once more after a refusal; returns when that is due, with `identity` renewed if need be."""
-        self._made += 1
-        if answer.status == 401 and not self._renewed:
-            self._renewed, refused = True, self.identity
-            self.identity = await self._credentials.renew(refused)
-            return self.identity is not refused
-        delay = retry_delay(self._method, answer, self._made)
-        if delay is None:
-            return False
-        self._metrics.repeated(self._method, answer.status)
-        await asyncio.sleep(delay)
-        return True
 
 
 def _payload(request: Request, fence: Fence | None) -> aiohttp.BytesPayload | None:

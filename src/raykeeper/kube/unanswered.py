@@ -1,13 +1,29 @@
-"""Why a request got no answer at all, in words a person can act on. The one place that knows aiohttp's exceptions."""
+"""How long an answer is waited for, and why there was none, in words a person can act on."""
 
 from __future__ import annotations
 
 import socket
 import ssl
+from dataclasses import dataclass
 
 import aiohttp
 
 from raykeeper.kube.connection import Connection
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Seconds of silence after which a request is given up."""
+
+    connect: float = 10.0
+    """For TCP and TLS; a lost SYN is sent again after 1, 3 and 7 seconds."""
+    read: float = 30.0
+    """Another replica behind the same address may answer the next try."""
+    write: float = 65.0
+    """The API server gives up by itself after 60 and says so; leaving earlier would leave open what it did."""
+
+
+PATIENCE = Patience()
 
 NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 """Everything aiohttp raises for a request that the network, TLS or the peer failed. `ssl.SSLError` is an OSError."""
@@ -18,7 +34,7 @@ _SERVER_CERTIFICATE_EXPIRED = 10
 _WRONG_NAME = frozenset({62, 64})
 
 
-def why_unanswered(exc: BaseException, connection: Connection, patience: float) -> str:
+def why_unanswered(exc: BaseException, connection: Connection, connect: float, silence: float) -> str:
     """The cause of a failed request: refused, unknown name, wrong CA, silence, dropped connection."""
     if isinstance(exc, aiohttp.ClientConnectorCertificateError):
         return _certificate_cause(exc.certificate_error, connection)
@@ -29,9 +45,9 @@ def why_unanswered(exc: BaseException, connection: Connection, patience: float) 
     if isinstance(exc, aiohttp.ClientConnectorSSLError):
         return f"TLS cannot be agreed on ({_tls_reason(exc.os_error)})"
     if isinstance(exc, aiohttp.ConnectionTimeoutError):
-        return "no connection within the time limit"
+        return f"no connection within {connect:g} s"
     if isinstance(exc, TimeoutError):
-        return f"no answer in {patience:g} s"
+        return f"no answer in {silence:g} s"
     if isinstance(exc, aiohttp.ClientConnectorError):
         return _os_cause(exc.os_error)
     return _dropped_cause(exc)

@@ -1,0 +1,30 @@
+"""Clients as tests need them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from raykeeper.kube.client import Kube
+from raykeeper.kube.connection import Connection, load_connection
+from raykeeper.kube.metrics import KubeMetrics
+from raykeeper.kube.unanswered import PATIENCE, Patience
+
+
+@asynccontextmanager
+async def connected(
+    to: Path | Connection,
+    *,
+    qps: float = 500.0,
+    burst: int = 1000,
+    metrics: KubeMetrics | None = None,
+    patience: Patience = PATIENCE,
+) -> AsyncIterator[Kube]:
+    """A client of what a kubeconfig names, with metrics of its own unless some are given."""
+    connection = await load_connection(to) if isinstance(to, Path) else to
+    metrics = metrics or KubeMetrics(CollectorRegistry())
+    async with Kube(connection, qps=qps, burst=burst, metrics=metrics, patience=patience) as kube:
+        yield kube
