@@ -70,9 +70,11 @@ class Kwok:
         self._plane.admin.patch(_lease(name), {"spec": taken})
         # On a busy machine the node may be late, and so NotReady, already: kwok must have noticed its loss as well.
         kwok_knows = time.monotonic() + LEASE_SECONDS
-        wait_until(
-            f"loss of node {name}", lambda: time.monotonic() > kwok_knows and not self.is_ready(name), self._wait
-        )
+
+        def is_lost() -> bool:
+            return time.monotonic() > kwok_knows and not self.is_ready(name)
+
+        wait_until(f"loss of node {name}", is_lost, self._wait)
 
     def return_node(self, name: str) -> None:
         """Bring a lost node back; returns once it is Ready again and looks after its pods."""

@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bed.binaries import build
-from bed.cache import cache_folder
-from bed.processes import RUN_VARIABLE, ProcessId, kill_all, processes_of
+from bed.processes import RUN_VARIABLE, kill_all
 from bed.waiting import wait_until
-
-BED = Path(sys.executable).with_name("bed")
+from bed_tests.own_bed import OwnBed
 
 pytestmark = pytest.mark.bed
 
 
-class Bed:
-    """The `bed` command with a state of its own; only the built binaries are shared with other beds."""
-
-    def __init__(self, cache: Path, binaries: Path) -> None:
-        self.cache = cache
-        cache.mkdir()
-        (cache / "bin").symlink_to(binaries)
-        self.environment = os.environ | {"RAYKEEPER_BED_CACHE": str(cache)}
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(BED), *arguments]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
-
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [BED, *arguments], env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-
-    @property
-    def processes(self) -> list[ProcessId]:
-        return processes_of(self.cache)
-
-
 @pytest.fixture
-def bed(tmp_path: Path) -> Iterator[Bed]:
-    build()
-    one = Bed(tmp_path / "cache", cache_folder() / "bin")
+def bed(tmp_path: Path) -> Iterator[OwnBed]:
+    one = OwnBed(tmp_path / "cache")
     yield one
     kill_all(one.cache)
 
@@ -58,7 +29,7 @@ def exported(output: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in shell.stdout.splitlines() if "=" in line)
 
 
-def test_up_gives_a_cluster_with_nodes_and_a_store_and_down_ends_it(bed: Bed) -> None:
+def test_up_gives_a_cluster_with_nodes_and_a_store_and_down_ends_it(bed: OwnBed) -> None:
     up = bed.run("up", "--kwok", "2", "--minio")
     assert up.returncode == 0, up.stderr
     assert "starting the control plane: done in" in up.stderr
@@ -79,14 +50,14 @@ def test_up_gives_a_cluster_with_nodes_and_a_store_and_down_ends_it(bed: Bed) ->
     assert not (bed.cache / "up").exists()
 
 
-def test_down_is_done_twice_without_harm_and_status_says_so(bed: Bed) -> None:
+def test_down_is_done_twice_without_harm_and_status_says_so(bed: OwnBed) -> None:
     assert bed.run("down").returncode == 0
     assert bed.run("down").returncode == 0
     status = bed.run("status")
     assert (status.returncode, status.stdout) == (1, "not up\n")
 
 
-def test_down_cleans_up_after_a_killed_up_and_a_killed_daemon(bed: Bed) -> None:
+def test_down_cleans_up_after_a_killed_up_and_a_killed_daemon(bed: OwnBed) -> None:
     up = bed.start("up")
     wait_until("etcd and the API server run", lambda: len(bed.processes) >= 2, timeout=60)
     up.kill()
@@ -98,7 +69,7 @@ def test_down_cleans_up_after_a_killed_up_and_a_killed_daemon(bed: Bed) -> None:
     assert bed.processes == []
 
 
-def test_up_again_starts_what_died(bed: Bed) -> None:
+def test_up_again_starts_what_died(bed: OwnBed) -> None:
     first = bed.run("up")
     assert first.returncode == 0, first.stderr
     for process in bed.processes[:2]:
@@ -109,7 +80,7 @@ def test_up_again_starts_what_died(bed: Bed) -> None:
     bed.run("down")
 
 
-def test_what_a_crashed_test_run_left_is_swept(bed: Bed) -> None:
+def test_what_a_crashed_test_run_left_is_swept(bed: OwnBed) -> None:
     folder = bed.cache / "runs" / "1-1"
     folder.mkdir(parents=True)
     (folder / "owner").write_text("1 999999999")  # no process ever started then
@@ -120,7 +91,7 @@ def test_what_a_crashed_test_run_left_is_swept(bed: Bed) -> None:
     assert not folder.exists()
 
 
-def test_a_mistake_is_one_line_without_a_traceback(bed: Bed) -> None:
+def test_a_mistake_is_one_line_without_a_traceback(bed: OwnBed) -> None:
     outcome = bed.run("build", "nonsense")
     assert outcome.returncode == 1
     assert outcome.stderr.startswith("bed: no binary is called 'nonsense'; there are etcd,")
