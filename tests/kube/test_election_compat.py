@@ -21,6 +21,12 @@ from raykeeper.kube.installations import LEASE_NAME, WATCH_NAMESPACES, parse_ins
 
 
 @pytest.fixture
+def control_plane(own_control_plane: ControlPlane) -> ControlPlane:
+    """A private one: a holder that does not say what it covers would stop the replicas of all tests beside this one."""
+    return own_control_plane
+
+
+@pytest.fixture
 def replicas(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Replicas]:
     with replicas_of(control_plane, namespace, tmp_path) as replicas:
         yield replicas

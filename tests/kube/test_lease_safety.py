@@ -220,7 +220,7 @@ class Replicas(RuleBasedStateMachine):
 
 
 TestReplicas = Replicas.TestCase
-TestReplicas.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+TestReplicas.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 
 
 def test_the_model_does_elect_and_hand_over() -> None:
