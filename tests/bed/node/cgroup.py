@@ -15,6 +15,7 @@ from bed.waiting import wait_until
 
 PROC = Path("/proc")
 DAEMONS = "daemons"
+KUBELET_CONTROLLERS = {"cpu", "cpuset", "hugetlb", "memory", "pids"}
 REMOVE_SECONDS = 15.0  # a container's last process takes a moment to leave its group
 
 
@@ -35,11 +36,13 @@ def branches() -> list[Path]:
 
 
 def make_branches() -> None:
-    """Make the branch everywhere, with every controller of its parent: the kubelet refuses a root that lacks one."""
+    """Make the branch everywhere, with the controllers that the kubelet expects of its root."""
     for branch in branches():
         branch.mkdir(exist_ok=True)
-        for group in (branch.parent, branch):
-            _hand_down_controllers(group)
+    if all(_is_v2(root) for root in hierarchies()):
+        for branch in branches():
+            _hand_down_controllers(branch.parent)
+            _hand_down_controllers(branch)
     daemons_group().mkdir(exist_ok=True)
 
 
@@ -129,7 +132,6 @@ def _is_v2(group: Path) -> bool:
 
 
 def _hand_down_controllers(group: Path) -> None:
-    """With v2 a child has only the controllers its parent hands down."""
-    if _is_v2(group):
-        controllers = (group / "cgroup.controllers").read_text().split()
-        (group / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
+    """With v2 alone a child has only the controllers its parent hands down; systemd has most handed down already."""
+    controllers = KUBELET_CONTROLLERS & set((group / "cgroup.controllers").read_text().split())
+    (group / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(controllers)))

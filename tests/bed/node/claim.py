@@ -12,7 +12,7 @@ from bed.errors import BedError
 from bed.locks import file_lock
 from bed.node.cgroup import node_processes
 from bed.node.settings import MACHINE_FOLDER
-from bed.processes import ProcessId
+from bed.processes import ProcessId, processes_of
 
 CLAIM_FILE = MACHINE_FOLDER / "claim.json"
 LOCK_FILE = MACHINE_FOLDER.with_suffix(".lock")
@@ -34,12 +34,15 @@ class Claim:
 
     folder: str
     claimant: ProcessId
-    """The process that took it; `bed up` ends while its node lives on."""
+    """The process that took it; `bed up` ends while its node and control plane live on."""
 
     @property
     def is_live(self) -> bool:
-        """Whether anything stands behind it: its folder, and the process that took it or a process of the node."""
-        return Path(self.folder).exists() and (self.claimant.alive or bool(node_processes()))
+        """Whether anything stands behind it: its folder, and a process that took it or that it is there for."""
+        folder = Path(self.folder)
+        if not folder.exists():
+            return False
+        return self.claimant.alive or bool(node_processes()) or bool(processes_of(folder.parent))
 
 
 def current_claim() -> Claim | None:

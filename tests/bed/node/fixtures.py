@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from bed.fixtures import make_namespace, run_folder
 from bed.locks import file_lock
-from bed.node.real_node import RealNode, node_cluster
+from bed.node.real_node import RealNode, make_parts, node_cluster
 from bed.node.why_not import why_not
 from bed.runs import end_run
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Make what a node needs before the first test: the first time it takes longer than any test may."""
+    wanted = any(item.get_closest_marker("node") for item in session.items)
+    if not wanted or session.config.option.collectonly or why_not() is not None:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+        make_parts()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bed.errors import BedError
 from bed.node.commands import CommandFailed, run
+from bed.progress import step
 
 PROGRAMS = {
     "containerd": "containerd",
@@ -55,7 +56,7 @@ def install_missing_packages() -> list[str]:
     if shutil.which("apt-get") is None:
         raise PackagesMissing(f"this machine has no apt-get; install these programs yourself: {', '.join(programs)}")
     packages = packages_of(programs)
-    with _services_denied():
+    with step(f"installing {', '.join(packages)}"), _services_denied():
         _apt_install(packages)
     if "containerd" in packages:
         _disable_service("containerd")

@@ -28,7 +28,8 @@ from bed.rest import Json, Refused
 from bed.runs import NODE_FOLDER
 from bed.waiting import wait_until
 
-BINARIES = ("kubelet", "kube-proxy", "coredns", "kubectl")
+CONTROL_PLANE_BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+NODE_BINARIES = ("kubelet", "kube-proxy", "coredns")
 READY_SECONDS = 60.0  # seven are usual
 
 
@@ -61,8 +62,7 @@ class RealNode:
         if self.is_ready:
             return
         prepare_machine(self.folder)
-        build(BINARIES)
-        images = standard_images()
+        images = make_parts()
         self._enclosure.up()
         lay_pod_network()
         self._runtime.up()
@@ -98,6 +98,16 @@ class RealNode:
             return self.plane.admin.get(f"/api/v1/nodes/{NODE_NAME}")
         except (Refused, OSError):
             return None  # not registered yet, or there is no API server
+
+
+def make_parts() -> Path:
+    """Install and build what a node and its control plane are made of, as far as it is missing; returns the images.
+
+    Takes minutes the first time and a moment later.
+    """
+    install_missing_packages()
+    build([*CONTROL_PLANE_BINARIES, *NODE_BINARIES])
+    return standard_images()
 
 
 def prepare_machine(folder: Path) -> None:
