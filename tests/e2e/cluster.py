@@ -36,6 +36,8 @@ def a_ray_head(name: str) -> Json:
     return a_pod(
         name,
         ["bash", "-lc", start],
+        # Ray gives its raylet 30 s to start, which is not enough while the machine builds something.
+        env=[{"name": "RAY_raylet_start_wait_time_s", "value": "100"}],
         readinessProbe={"exec": {"command": ["bash", "-c", probe]}, "periodSeconds": 2, "timeoutSeconds": 5},
         resources={"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "3Gi"}},
     )
@@ -59,9 +61,16 @@ class Namespace:
         return self.plane.admin.raw("GET", f"{self._path}/pods/{name}/log").decode()
 
     def wait_for_pod(self, name: str, condition: Callable[[Json], bool]) -> Json:
-        """The pod, once `condition` holds."""
-        wait_until(f"pod {name} {condition.__name__}", lambda: condition(self.pod(name)), POD_SECONDS)
-        return self.pod(name)
+        """The pod, once `condition` holds; fails with its log as soon as it has ended without that."""
+
+        def settled() -> Json | None:
+            pod = self.pod(name)
+            return pod if condition(pod) or has_ended(pod) else None
+
+        pod = wait_until(f"pod {name} {condition.__name__}", settled, POD_SECONDS)
+        assert pod is not None
+        assert condition(pod), f"pod {name} ended and never {condition.__name__}:\n{self.log(name)}"
+        return pod
 
     def output_of(self, pod: Json) -> str:
         """Run `pod` to its end, which must be a good one, and return what it printed."""
