@@ -90,7 +90,7 @@ class Replica:
         candidate = Candidate(identity, SETTINGS.lease_duration)
         self.client = LeaseClient(ModelKube(), KEY, candidate, self.fence, clock, SETTINGS.fence_deadline)
         self.call: Call | None = None
-        self.is_dead = False
+        self.has_led = False
         self._run: Coroutine[Any, Any, object] | None = None
 
     def start(self, run: Coroutine[Any, Any, object]) -> None:
@@ -115,11 +115,13 @@ class Replica:
         except (StopIteration, ApiError):
             self._run = None
         except LeadershipLost:
-            self.die()
+            self.fence.close()
+        self.has_led |= self.fence.is_open
 
-    def die(self) -> None:
-        self.is_dead = True
-        self.fence.close()
+    @property
+    def is_over(self) -> bool:
+        """Whether it led and lost the lease: then an elector ends the process."""
+        return self.has_led and not self.fence.is_open
 
 
 class Replicas(RuleBasedStateMachine):
@@ -128,21 +130,23 @@ class Replicas(RuleBasedStateMachine):
         self.server = Server()
         self.stray: list[Call] = []
         self.born = 0
-        self.replicas = [self._new_replica(offset) for offset in (0.0, 5000.0)]
+        self.replicas = [self._new_replica(ManualClock(steady)) for steady in (0.0, 5000.0)]
 
-    def _new_replica(self, steady: float) -> Replica:
+    def _new_replica(self, clock: ManualClock) -> Replica:
         self.born += 1
-        return Replica(f"replica-{self.born}", ManualClock(steady=steady))
+        return Replica(f"replica-{self.born}", clock)
 
     @rule(index=REPLICAS)
     def moves_one_step(self, index: int) -> None:
         """Sends a request, or the server acts on it, or its answer arrives: whatever is next."""
         replica = self.replicas[index]
-        if replica.call is None and not replica.is_dead:
+        if replica.call is None and replica.is_over:
+            self.is_killed_and_restarted(index)
+        elif replica.call is None:
             replica.start(replica.client.get_or_keep())
-        elif replica.call is not None and not replica.call.is_applied:
+        elif not replica.call.is_applied:
             self.server.apply(replica.call)
-        elif replica.call is not None:
+        else:
             replica.hear(replica.call.answer)
 
     @rule(index=REPLICAS)
@@ -183,8 +187,8 @@ class Replicas(RuleBasedStateMachine):
     @rule(index=REPLICAS)
     def stops(self, index: int) -> None:
         replica = self.replicas[index]
-        if replica.call is None and not replica.is_dead:
-            replica.die()
+        if replica.call is None and replica.fence.is_open:
+            replica.fence.close()
             replica.start(replica.client.release())
 
     @rule(index=REPLICAS)
@@ -192,7 +196,7 @@ class Replicas(RuleBasedStateMachine):
         replica = self.replicas[index]
         if replica.call is not None:
             self.request_times_out(index)
-        self.replicas[index] = self._new_replica(replica.clock.steady())
+        self.replicas[index] = self._new_replica(replica.clock)
 
     @rule(seconds=SECONDS, paused=st.sets(REPLICAS, max_size=1))
     def time_passes(self, seconds: float, paused: set[int]) -> None:
@@ -221,6 +225,12 @@ class Replicas(RuleBasedStateMachine):
 
 TestReplicas = Replicas.TestCase
 TestReplicas.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+
+
+def test_an_answer_that_comes_late_gives_no_more_time() -> None:
+    model = Replicas()
+    model.writes_and_the_answer_is_late(0, 9.9)
+    model.time_passes(15.0, paused={0})
 
 
 def test_the_model_does_elect_and_hand_over() -> None:
