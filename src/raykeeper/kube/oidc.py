@@ -22,7 +22,7 @@ PROVIDER_SECONDS = 30.0
 async def current_id_token(config: Kubeconfig, now: datetime) -> str:
     """An ID token that is still good; refreshed, and written back as kubectl does, where the known one is not."""
     provider = Section(config.user.fields["auth-provider"].get("config") or {}, config.user.folder, config.source)
-    known = provider.fields.get("id-token", "")
+    known = provider.fields.get("id-token") or ""
     end = token_end(known)
     if known and (end is None or now + timedelta(seconds=EARLY_SECONDS) < end):
         return str(known)
@@ -38,7 +38,7 @@ async def _refresh(provider: Section) -> dict[str, Any]:
     if not provider.fields.get("refresh-token"):
         raise provider.unusable("its OIDC id-token has expired and there is no refresh-token; log in again")
     issuer = str(provider.fields.get("idp-issuer-url", "")).rstrip("/")
-    secret = aiohttp.BasicAuth(provider.fields.get("client-id", ""), provider.fields.get("client-secret", ""))
+    secret = aiohttp.encode_basic_auth(provider.fields.get("client-id", ""), provider.fields.get("client-secret", ""))
     try:
         tls = tls_context(TlsMaterial(ca=provider.text("idp-certificate-authority")))
         timeout = aiohttp.ClientTimeout(total=PROVIDER_SECONDS)
@@ -46,7 +46,7 @@ async def _refresh(provider: Section) -> dict[str, Any]:
             async with session.get(f"{issuer}/.well-known/openid-configuration", ssl=tls) as response:
                 endpoint = (await response.json())["token_endpoint"]
             form = {"grant_type": "refresh_token", "refresh_token": provider.fields["refresh-token"]}
-            async with session.post(endpoint, data=form, auth=secret, ssl=tls) as response:
+            async with session.post(endpoint, data=form, headers={"Authorization": secret}, ssl=tls) as response:
                 answer: dict[str, Any] = await response.json()
     except (aiohttp.ClientError, TimeoutError, ssl.SSLError, ValueError, KeyError) as exc:
         raise provider.unusable(f"the OIDC provider {issuer} gives no new token ({exc!r})") from exc

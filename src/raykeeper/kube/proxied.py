@@ -46,8 +46,8 @@ async def ask(
 ) -> Answer:
     """What the backend answered, whatever its status.
 
-    Raises `NotFound` where the Service or pod is missing, `Unavailable` where nothing behind it answers: a 404 in the
-    result is always the backend's own.
+    Raises `NotFound` where the pod, the Service or the Service's Endpoints are missing, `Unavailable` where nothing
+    behind them answers: a 404 in the result is always the backend's own.
     """
     about = f"{method} {path} of {backend}"
     return await kube.relay(Request(method, with_query(backend.path(path), query or {}), about, body, content_type))
