@@ -14,7 +14,7 @@ import pkgutil
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,11 +41,13 @@ def cli_page() -> str:
     from bed.main import app as bed_app
     from raykeeper.cli.main import app as raykeeper_app
 
-    sections = [section for app in (raykeeper_app, bed_app) for section in _commands(typer.main.get_command(app))]
+    sections = [
+        section for app in (raykeeper_app, bed_app) for section in command_sections(typer.main.get_command(app))
+    ]
     return "\n".join(["# Command line\n", NOTICE, *sections])
 
 
-def _commands(command: Any, path: str = "") -> Iterator[str]:
+def command_sections(command: Any, path: str = "") -> Iterator[str]:
     path = f"{path} {command.name}".strip()
     if not command.help:
         raise Undocumented(f"command `{path}`")
@@ -54,7 +56,7 @@ def _commands(command: Any, path: str = "") -> Iterator[str]:
         yield from _parameters(command, path)
         return
     for child in sorted(command.commands.values(), key=lambda child: child.name or ""):
-        yield from _commands(child, path)
+        yield from command_sections(child, path)
 
 
 def _parameters(command: Any, path: str) -> Iterator[str]:
@@ -79,7 +81,7 @@ def settings_page() -> str:
     classes = sorted(
         {item for module in _modules(raykeeper) for item in _settings_classes(module)}, key=lambda item: item.__name__
     )
-    return "\n".join(["# Settings\n", NOTICE, _variables(), *(_settings_section(item) for item in classes)])
+    return "\n".join(["# Settings\n", NOTICE, _variables(), *(settings_section(item) for item in classes)])
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:
@@ -93,8 +95,8 @@ def _settings_classes(module: ModuleType) -> Iterator[type[Any]]:
             yield item
 
 
-def _settings_section(item: type[Any]) -> str:
-    documented = _field_docs(item)
+def settings_section(item: type[Any]) -> str:
+    documented = field_docs(item)
     rows = []
     for field in dataclasses.fields(item):
         if field.name not in documented:
@@ -105,7 +107,7 @@ def _settings_section(item: type[Any]) -> str:
     return "\n".join([title, "| setting | default | meaning |", "|---|---|---|", *rows, ""])
 
 
-def _field_docs(item: type[Any]) -> dict[str, str]:
+def field_docs(item: type[Any]) -> dict[str, str]:
     """The string written under each field of a class."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(item))).body
     assert isinstance(definition, ast.ClassDef)
@@ -120,17 +122,22 @@ def _field_docs(item: type[Any]) -> dict[str, str]:
 _VARIABLE = re.compile(r'"(RAYKEEPER_[A-Z_]+)"')
 _VARIABLE_DOCS = {
     "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
+    "RAYKEEPER_BED_RUN": "Set by the test bed in every process it starts, to find and end them; not for users to set.",
 }
 
 
 def _variables() -> str:
     sources = [path for package in (raykeeper, bed) for path in Path(package.__path__[0]).rglob("*.py")]
-    names = sorted({name for path in sources for name in _VARIABLE.findall(path.read_text())})
-    for name in names:
-        if name not in _VARIABLE_DOCS:
-            raise Undocumented(f"environment variable `{name}`")
-    rows = [f"| `{name}` | {_VARIABLE_DOCS[name]} |" for name in names]
+    if missing := undocumented_variable(sources):
+        raise Undocumented(f"environment variable `{missing}`")
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in sorted(_VARIABLE_DOCS.items())]
     return "\n".join(["## Environment variables\n", "| variable | meaning |", "|---|---|", *rows, ""])
+
+
+def undocumented_variable(sources: Iterable[Path]) -> str | None:
+    """A variable of ours that the sources name and the page does not."""
+    names = {name for path in sources for name in _VARIABLE.findall(path.read_text())}
+    return next(iter(sorted(names - _VARIABLE_DOCS.keys())), None)
 
 
 PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "settings.md": settings_page}

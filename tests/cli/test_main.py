@@ -1,0 +1,55 @@
+"""The command line is quick, quiet and honest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from raykeeper.cli import main as cli
+from raykeeper.errors import Misconfigured, Unavailable
+
+HEAVY = {"aiohttp", "kubernetes", "msgspec", "prometheus_client", "rich", "yaml", "asyncio"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = "import sys; from raykeeper.cli.main import app; app(['--help'], prog_name='raykeeper', standalone_mode=False); print(*sys.modules)"
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "Usage: raykeeper" in output
+    assert not HEAVY & set(output.splitlines()[-1].split())
+
+
+def test_help_lists_only_programs_that_are_there() -> None:
+    listed = CliRunner().invoke(cli.app, ["--help"]).output.partition("Commands:")[2]
+    assert [line.split()[0] for line in listed.strip().splitlines()] == ["version"]
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert CliRunner().invoke(cli.app, ["version", "--short"]).output == f"{metadata.version('raykeeper')}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "code"),
+    [
+        (Misconfigured("--qps", "fast", "use a number"), "raykeeper: --qps='fast' cannot be used: use a number\n", 2),
+        (Unavailable("bucket", "gone"), "raykeeper: bucket: gone\n", 1),
+    ],
+)
+def test_an_error_of_ours_is_one_line_and_an_exit_code(
+    error: Exception, line: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "app", lambda: app([], standalone_mode=False))
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert exit_.value.code == code
+    assert capsys.readouterr().err == line
