@@ -16,9 +16,16 @@ from raykeeper.errors import Misconfigured, Unavailable
 HEAVY = {"aiohttp", "kubernetes", "msgspec", "prometheus_client", "rich", "yaml", "asyncio"}
 
 
+SHOW_HELP = """
+import sys
+from raykeeper.cli.main import app
+app(["--help"], prog_name="raykeeper", standalone_mode=False)
+print(*sys.modules)
+"""
+
+
 def test_help_imports_nothing_heavy() -> None:
-    script = "import sys; from raykeeper.cli.main import app; app(['--help'], prog_name='raykeeper', standalone_mode=False); print(*sys.modules)"
-    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([sys.executable, "-c", SHOW_HELP], capture_output=True, text=True, check=True).stdout
     assert "Usage: raykeeper" in output
     assert not HEAVY & set(output.splitlines()[-1].split())
 
