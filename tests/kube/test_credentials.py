@@ -134,6 +134,7 @@ async def test_a_refused_identity_tells_whether_it_expired() -> None:
     assert identity.why_refused("a file", clock.now()) == "the token from a file expired at 2026-01-01T00:00:00Z"
     earlier = clock.now() - timedelta(seconds=1)
     assert identity.why_refused("a file", earlier) == "the token from a file is not accepted by the server"
+    assert Identity({}, None, "").why_refused("a file", earlier).startswith("there are no credentials in a file")
 
 
 @pytest.mark.parametrize("claims", [{"exp": 1767225600, "sub": "ÿþ?>"}, {"exp": 1767225600.5}])

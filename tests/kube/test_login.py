@@ -174,6 +174,15 @@ async def test_the_failure_of_an_exec_plugin_is_told_with_its_words(kubeconfig: 
     assert str(path) in str(caught.value)
 
 
+async def test_an_exec_plugin_that_says_nothing_useful_is_named(kubeconfig: Written, plugin: Plugin) -> None:
+    plugin.give(token="t", expirationTimestamp="tomorrow")
+    with pytest.raises(Misconfigured, match="expirationTimestamp 'tomorrow' is not a time"):
+        await load_connection(kubeconfig(EXEC))
+    plugin.give()
+    with pytest.raises(Misconfigured, match="has neither a token nor a certificate"):
+        await load_connection(kubeconfig(EXEC))
+
+
 async def test_a_missing_exec_plugin_is_named_with_its_hint(kubeconfig: Written) -> None:
     settings = {**EXEC["exec"], "command": "no-such-plugin", "installHint": "install it from the shop"}
     with pytest.raises(Misconfigured, match=r"no-such-plugin cannot be started \(.*\); install it from the shop"):

@@ -33,11 +33,13 @@ class Identity:
     tls: ssl.SSLContext | None
     """None for a server that speaks plain HTTP."""
     shown: str
-    """What is shown, in words for messages: `the token`, `the client certificate`."""
+    """What is shown, in words for messages: `the token`, `the client certificate`; empty for nothing."""
     expires_at: datetime | None = None
 
     def why_refused(self, source: str, now: datetime) -> str:
         """What to tell a person after a 401, whose own message never says more than "Unauthorized"."""
+        if not self.shown:
+            return f"there are no credentials in {source}, and the server takes no anonymous requests"
         if self.expires_at is not None and self.expires_at <= now:
             return f"{self.shown} from {source} expired at {self.expires_at:%Y-%m-%dT%H:%M:%SZ}"
         return f"{self.shown} from {source} is not accepted by the server"
@@ -59,7 +61,7 @@ class Login:
 
     headers: Mapping[str, str] = field(default_factory=dict)
     tls: TlsMaterial | None = None
-    shown: str = "no credentials"
+    shown: str = ""
     expires_at: datetime | None = None
     max_age_seconds: float | None = None
     """Read again after this long even if it has not expired, because a file may have been replaced."""

@@ -6,7 +6,7 @@ import asyncio
 import base64
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,7 @@ def _bearer(login: Login, token: str, shown: str, expires_at: datetime | None = 
 def _exec_login(login: Login, status: dict[str, Any], user: Section) -> Login:
     """A plugin's ExecCredential, which carries a token, a client certificate or both."""
     shown = f"the credential of exec plugin {user.fields['exec']['command']}"
-    end = status.get("expirationTimestamp")
-    expires_at = datetime.fromisoformat(end) if end else None
+    expires_at = _timestamp(status.get("expirationTimestamp"), user)
     if certificate := status.get("clientCertificateData"):
         tls = replace(login.tls or TlsMaterial(), certificate=certificate, key=status.get("clientKeyData"))
         login = replace(login, tls=tls, shown=shown, expires_at=expires_at or certificate_end(certificate))
@@ -116,6 +115,13 @@ async def _run_plugin(user: Section) -> dict[str, Any]:
     except ConfigException as exc:
         raise user.unusable(f"exec plugin {command} failed ({exc})") from exc
     return status
+
+
+def _timestamp(text: str | None, user: Section) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    except ValueError as exc:
+        raise user.unusable(f"its exec plugin's expirationTimestamp {text!r} is not a time") from exc
 
 
 def _impersonation(user: Section) -> dict[str, str]:
