@@ -18,7 +18,7 @@ from bed.locks import file_lock
 from bed.minio import BUCKET, Minio, MinioLayout
 from bed.processes import ProcessId, processes_of
 from bed.progress import say, step
-from bed.runs import NODE_FOLDER, end_run, sweep, up_folder
+from bed.runs import end_run, sweep, up_folder
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,11 @@ def _control_plane(folder: Path, wish: Wish) -> ControlPlane:
         with step("starting the control plane"):
             plane.up()
         return plane
-    from bed.node.real_node import RealNode, prepare_machine
+    from bed.node.real_node import node_cluster
     from bed.node.settings import NODE_SETTINGS
 
     _check_settings(folder, NODE_SETTINGS)
-    prepare_machine(folder / NODE_FOLDER)
-    plane = ControlPlane.find_or_create(folder, NODE_SETTINGS)
-    with step("starting the control plane"):
-        plane.up()
-    RealNode(plane, folder / NODE_FOLDER).up()
-    return plane
+    return node_cluster(folder).plane
 
 
 def _check_settings(folder: Path, settings: ControlPlaneSettings) -> None:

@@ -105,3 +105,8 @@ def end_of(pod: Json) -> Json:
     """How its container ended: `reason`, `exitCode` and so on."""
     end: Json = pod["status"]["containerStatuses"][0]["state"]["terminated"]
     return end
+
+
+def start_of(pod: Json) -> str:
+    """When its container started; another time is another container."""
+    return str(pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"])

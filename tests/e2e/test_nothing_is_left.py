@@ -14,8 +14,11 @@ from bed.cache import CACHE_VARIABLE, cache_folder
 from bed.control_plane import ControlPlane
 from bed.node.cgroup import node_processes
 from bed.node.claim import NodeIsTaken
+from bed.node.containerd import Containerd
+from bed.node.enclosure import Enclosure
 from bed.node.image import BUSYBOX_IMAGE
 from bed.node.inventory import Inventory, difference, take_inventory
+from bed.node.network import lay_pod_network
 from bed.node.real_node import RealNode, node_cluster, prepare_machine, take_down
 from bed.processes import kill_and_wait
 from bed.runs import NODE_FOLDER, end_run
@@ -114,12 +117,17 @@ def run_a_pod_again(node: RealNode) -> None:
     assert "done" in default.output_of(a_pod("again", ["echo", "done"], image=BUSYBOX_IMAGE))
 
 
-def test_a_machine_that_was_only_prepared_is_put_back(folder: Path) -> None:
+@pytest.mark.parametrize("steps_done", range(1, 5))
+def test_a_half_made_node_goes_down_without_a_trace(folder: Path, steps_done: int) -> None:
+    node_folder = folder / NODE_FOLDER
+    enclosure = Enclosure(node_folder)
+    steps = [lambda: prepare_machine(node_folder), enclosure.up, lay_pod_network, Containerd(enclosure, node_folder).up]
     before = take_inventory(folder)
-    prepare_machine(folder / NODE_FOLDER)
-    prepare_machine(folder / NODE_FOLDER)
-    take_down(folder / NODE_FOLDER)
-    take_down(folder / NODE_FOLDER)
+    for step in steps[:steps_done]:
+        step()
+    take_down(node_folder)
+    assert_nothing_is_left(before, folder)
+    take_down(node_folder)
     assert_nothing_is_left(before, folder)
 
 

@@ -9,7 +9,7 @@ from bed.node.pause_program import pause_program
 from bed.node.ray_layer import OFFLINE_PACKAGE
 from bed.node.real_node import RealNode
 from bed.node.settings import CLAIMED_CPUS, NODE_NAME
-from e2e.cluster import Namespace, a_pod, a_ray_head, a_service, end_of, has_ended, is_ready, is_running
+from e2e.cluster import Namespace, a_pod, a_ray_head, a_service, end_of, has_ended, is_ready, is_running, start_of
 
 JOB = "import ray; ray.init(); print('answer', ray.get(ray.remote(lambda: 6 * 7).remote()))"
 
@@ -79,9 +79,10 @@ def test_a_small_image_made_on_the_spot_runs(real_node: RealNode, pods: Namespac
 def test_pods_survive_a_killed_kubelet_and_containerd(real_node: RealNode, pods: Namespace) -> None:
     pods.create(a_pod("survivor", ["sleep", "infinity"]))
     pods.wait_for_pod("survivor", is_running)
-    for process in (real_node.kubelet, real_node.containerd):
-        process.kill()
-    for process in (real_node.containerd, real_node.kubelet):
-        process.start()
+    started = start_of(pods.pod("survivor"))
+    real_node.kubelet.kill()
+    real_node.containerd.kill()
+    real_node.up()
     assert "done" in pods.output_of(a_pod("newcomer", ["python", "-c", "print('done')"]))
     assert is_running(pods.pod("survivor"))
+    assert start_of(pods.pod("survivor")) == started

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
@@ -18,6 +20,16 @@ class CommandFailed(BedError):
         super().__init__(f"`{' '.join(command)}` failed: {cause}")
 
 
+def search_path() -> str:
+    """PATH and the folders of the system's programs, which an ordinary shell's PATH may lack."""
+    return f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def find_program(name: str) -> str | None:
+    """Where the program is, if it is there."""
+    return shutil.which(name, path=search_path())
+
+
 def run(
     command: Sequence[str],
     *,
@@ -25,10 +37,11 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> str:
-    """The standard output of `command`; raises CommandFailed with its last lines otherwise."""
+    """The standard output of `command`; raises CommandFailed with its last lines otherwise. `env` adds variables."""
+    full_env = os.environ | {"PATH": search_path()} | dict(env or {})
     try:
         done = subprocess.run(
-            command, input=stdin, env=env, capture_output=True, text=True, timeout=timeout_seconds, check=False
+            command, input=stdin, env=full_env, capture_output=True, text=True, timeout=timeout_seconds, check=False
         )
     except FileNotFoundError as exc:
         raise CommandFailed(command, "there is no such program") from exc

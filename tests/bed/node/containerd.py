@@ -27,17 +27,28 @@ class Containerd:
         self._folder = folder
         self._configuration = folder / "containerd.toml"
         self.store = cache_folder() / "containerd"
-        self.process = enclosure.daemon("containerd", [_path("containerd"), "--config", self._configuration])
+        self.process = enclosure.daemon("containerd", ["containerd", "--config", self._configuration])
 
     def up(self) -> None:
-        """Start it without the containers of nodes that ended before; returns once it answers."""
-        if self.process.alive:
-            return
+        """Start it and return once it answers; containers that ran on after a crash are taken up again."""
         self._write_configuration()
-        self._start()
-        if self._forget_containers():
-            self.process.stop()  # what serves the kubelet has read the containers that are gone now
-            self._start()
+        self.process.start()
+        wait_until(f"containerd answers (log: {self.process.log_file})", self._answers, START_SECONDS)
+
+    def forget_containers(self) -> None:
+        """Remove all containers and what they wrote from the store: those of nodes that ended before.
+
+        Done when a node starts. Ending one is SIGKILL to all of it, which is quick and the same in every state.
+        """
+        containers = self._ctr("containers", "list", "--quiet").split()
+        if containers:
+            self._ctr("containers", "remove", *containers)
+        rows = [line.split() for line in self._ctr("snapshots", "list").splitlines()[1:]]
+        if written := [row[0] for row in rows if row[-1] == "Active"]:
+            self._ctr("snapshots", "remove", *written)
+        if containers:
+            self.process.stop()  # the part that serves the kubelet has read them already
+            self.up()
 
     def import_archive(self, archive: Path) -> None:
         """Put the images of an archive into the store; one that has been imported already takes no time."""
@@ -57,28 +68,11 @@ class Containerd:
         """The full names of all images in the store."""
         return self._ctr("images", "list", "--quiet").split()
 
-    def _start(self) -> None:
-        self.process.start()
-        wait_until(f"containerd answers (log: {self.process.log_file})", self._answers, START_SECONDS)
-
     def _answers(self) -> bool:
-        return CONTAINERD_SOCKET.exists() and succeeds([_path("ctr"), "--address", str(CONTAINERD_SOCKET), "version"])
-
-    def _forget_containers(self) -> bool:
-        """Remove containers and their written layers from the store; True when there were any.
-
-        Their processes are dead: nodes end by SIGKILL, so that ending one is quick and always the same.
-        """
-        containers = self._ctr("containers", "list", "--quiet").split()
-        if containers:
-            self._ctr("containers", "remove", *containers)
-        rows = [line.split() for line in self._ctr("snapshots", "list").splitlines()[1:]]
-        if written := [row[0] for row in rows if row[-1] == "Active"]:
-            self._ctr("snapshots", "remove", *written)
-        return bool(containers)
+        return CONTAINERD_SOCKET.exists() and succeeds(["ctr", "--address", str(CONTAINERD_SOCKET), "version"])
 
     def _ctr(self, *arguments: str, timeout_seconds: float = 60) -> str:
-        command = [_path("ctr"), "--address", str(CONTAINERD_SOCKET), "--namespace", KUBERNETES_NAMESPACE, *arguments]
+        command = ["ctr", "--address", str(CONTAINERD_SOCKET), "--namespace", KUBERNETES_NAMESPACE, *arguments]
         return run(command, timeout_seconds=timeout_seconds)
 
     def _write_configuration(self) -> None:
@@ -139,7 +133,3 @@ disabled_plugins = [
     bin_dir = "{CNI_PLUGINS}"
     conf_dir = "{networks}"
 """
-
-
-def _path(name: str) -> str:
-    return shutil.which(name) or name

@@ -7,12 +7,12 @@ that namespace. Once its last process has ended, the kernel has undone them all;
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bed.errors import BedError
 from bed.node import cgroup
+from bed.node.commands import search_path
 from bed.processes import Process
 from bed.waiting import wait_until
 
@@ -27,6 +27,7 @@ PRIVATE_FOLDERS = (
 kubelet that the machine itself runs is never touched."""
 
 START_SECONDS = 20.0
+_SHELL = "/bin/sh"
 
 
 class Enclosure:
@@ -36,28 +37,30 @@ class Enclosure:
         self.folder = folder
         self._holder_pid_file = folder / "enclosure.pid"
         script = holder_script(self._private_folders(), self._holder_pid_file)
-        self.holder = Process("enclosure", [_program("sh"), "-c", script], folder)
+        self.holder = Process("enclosure", [_SHELL, "-c", script], folder)
 
-    def up(self) -> None:
-        """Make the cgroups and the namespace, and return once daemons can be started in them."""
+    def up(self) -> bool:
+        """Make cgroups and namespace, and return once daemons can be started in them; False when they were there."""
+        if self.holder.alive and self._holder_pid_file.exists():
+            return False
         cgroup.make_branches()
+        cgroup.kill_node_processes()  # whoever is left in a namespace that nobody can enter any more
         for path, private in self._private_folders().items():
             private.mkdir(parents=True, exist_ok=True)
             path.mkdir(parents=True, exist_ok=True)
-        if not self.holder.alive:
-            cgroup.kill_node_processes()  # whoever is left in a namespace that nobody can enter any more
-            self._holder_pid_file.unlink(missing_ok=True)
-            self.holder.start()
+        self._holder_pid_file.unlink(missing_ok=True)
+        self.holder.start()
         wait_until(
             "enclosure of the node", lambda: self._holder_pid_file.exists() or not self.holder.alive, START_SECONDS
         )
         if not self.holder.alive:
             raise BedError(f"the node's mount namespace could not be made:\n{self.holder.last_lines()}")
+        return True
 
-    def daemon(self, name: str, argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Process:
+    def daemon(self, name: str, argv: Sequence[str | Path]) -> Process:
         """A process that runs inside once started; its pid is the daemon's own."""
         enter = entering_script(cgroup.daemons_group(), self._holder_pid_file)
-        return Process(name, [_program("sh"), "-c", enter, "sh", *argv], self.folder, environment)
+        return Process(name, [_SHELL, "-c", enter, "sh", *argv], self.folder, {"PATH": search_path()})
 
     def down(self) -> None:
         """End everything inside and leave no trace of it; works from any half-made state."""
@@ -89,9 +92,3 @@ def entering_script(group: Path, holder_pid_file: Path) -> str:
     """Shell text that becomes its arguments, inside the cgroup and the holder's mount namespace."""
     join = f"echo $$ > {group}/cgroup.procs && read holder < {shlex.quote(str(holder_pid_file))}"
     return f'{join} && exec nsenter --mount="/proc/$holder/ns/mnt" -- "$@"'
-
-
-def _program(name: str) -> str:
-    if (path := shutil.which(name)) is None:
-        raise BedError(f"there is no program called {name!r} on PATH")
-    return path

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from bed.errors import BedError
-from bed.node.commands import CommandFailed, run
+from bed.node.commands import CommandFailed, find_program, run
 from bed.progress import step
 
 PROGRAMS = {
@@ -38,9 +36,9 @@ class PackagesMissing(BedError):
     """The machine lacks programs that cannot be installed here."""
 
 
-def missing_programs(path: str | None = None) -> list[str]:
+def missing_programs() -> list[str]:
     """The programs of the table that this machine does not have, in the table's order."""
-    return [program for program in PROGRAMS if not _is_there(program, path)]
+    return [program for program in PROGRAMS if find_program(program) is None]
 
 
 def packages_of(programs: Sequence[str]) -> list[str]:
@@ -53,7 +51,7 @@ def install_missing_packages() -> list[str]:
     programs = missing_programs()
     if not programs:
         return []
-    if shutil.which("apt-get") is None:
+    if find_program("apt-get") is None:
         raise PackagesMissing(f"this machine has no apt-get; install these programs yourself: {', '.join(programs)}")
     packages = packages_of(programs)
     with step(f"installing {', '.join(packages)}"), _services_denied():
@@ -63,12 +61,6 @@ def install_missing_packages() -> list[str]:
     if still_missing := missing_programs():
         raise PackagesMissing(f"installed {', '.join(packages)}, but still without {', '.join(still_missing)}")
     return packages
-
-
-def _is_there(program: str, path: str | None) -> bool:
-    # Root's PATH may lack sbin, where nft and ip live.
-    search = (path if path is not None else os.environ.get("PATH", "")) + ":/usr/sbin:/sbin"
-    return shutil.which(program, path=search) is not None
 
 
 def _apt_install(packages: Sequence[str]) -> None:
@@ -82,8 +74,7 @@ def _apt_install(packages: Sequence[str]) -> None:
 
 def _apt_get(*arguments: str) -> None:
     command = ["apt-get", "-q", "-o", f"DPkg::Lock::Timeout={LOCK_WAIT_SECONDS}", *arguments]
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run(command, env=env, timeout_seconds=INSTALL_TIMEOUT_SECONDS)
+    run(command, env={"DEBIAN_FRONTEND": "noninteractive"}, timeout_seconds=INSTALL_TIMEOUT_SECONDS)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 from bed.cache import cache_folder
@@ -23,7 +22,7 @@ def pause_program() -> Path:
         unfinished = program.with_suffix(".unfinished")
         run(
             [str(go()), "build", "-C", str(SOURCE), "-trimpath", "-ldflags", "-s -w", "-o", str(unfinished), "."],
-            env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOWORK": "off"},
+            env={"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOWORK": "off"},
             timeout_seconds=BUILD_TIMEOUT_SECONDS,
         )
         unfinished.rename(program)

@@ -63,9 +63,11 @@ class RealNode:
             return
         prepare_machine(self.folder)
         images = make_parts()
-        self._enclosure.up()
+        is_new = self._enclosure.up()
         lay_pod_network()
         self._runtime.up()
+        if is_new:
+            self._runtime.forget_containers()
         self._runtime.import_archive(images)
         with step("starting the real node"):
             self._join_cluster()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from bed.node.commands import CommandFailed, run, succeeds
+from bed.node.commands import CommandFailed, find_program, run, succeeds
 from bed.node.settings import BRIDGE, NODE_ADDRESS, POD_RANGE, SERVICE_LINK, SERVICE_RANGE
 
 NEEDED_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
@@ -73,7 +72,7 @@ def _is_filesystem(name: str) -> bool:
 
 
 def _can_be_loaded(module: str) -> bool:
-    return shutil.which("modprobe") is not None and succeeds(["modprobe", "--dry-run", module])
+    return find_program("modprobe") is not None and succeeds(["modprobe", "--dry-run", module])
 
 
 def _effective_capabilities() -> int:
