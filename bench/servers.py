@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from bed.control_plane import ControlPlane
 from bed.runs import end_run, new_run
 from raykeeper.kube.client import Kube
-from raykeeper.kube.connection import load_connection
+from raykeeper.kube.connect.connection import load_connection
 from raykeeper.kube.metrics import KubeMetrics
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from raykeeper.kube.client import Kube
-from raykeeper.kube.connection import Connection, load_connection
+from raykeeper.kube.connect.connection import Connection, load_connection
+from raykeeper.kube.http.unanswered import PATIENCE, Patience
 from raykeeper.kube.metrics import KubeMetrics
-from raykeeper.kube.unanswered import PATIENCE, Patience
 
 
 @asynccontextmanager

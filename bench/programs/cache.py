@@ -18,12 +18,12 @@ from prometheus_client import CollectorRegistry
 from bench.ray_pods import LABEL
 from bench.resources import peak_mb, rss_mb
 from raykeeper.api.meta import Object
-from raykeeper.kube.cache import by_controller, by_label
 from raykeeper.kube.client import Kube
-from raykeeper.kube.connection import load_connection
-from raykeeper.kube.informer import Informer
+from raykeeper.kube.connect.connection import load_connection
+from raykeeper.kube.http.requests import Query, read_page
+from raykeeper.kube.informers.cache import by_controller, by_label
+from raykeeper.kube.informers.informer import Informer
 from raykeeper.kube.metrics import KubeMetrics
-from raykeeper.kube.requests import Query, read_page
 from raykeeper.kube.resources import PODS
 
 

@@ -13,19 +13,19 @@ from prometheus_client import CollectorRegistry
 
 from raykeeper.api.meta import Object, ObjectKey
 from raykeeper.clock import SystemClock
-from raykeeper.kube.cache import by_controller
 from raykeeper.kube.client import Kube
-from raykeeper.kube.connection import load_connection
-from raykeeper.kube.controller import Controller
-from raykeeper.kube.election import LeaderElector
-from raykeeper.kube.events import EventWriter
-from raykeeper.kube.informer import Informer
-from raykeeper.kube.lease import new_identity
+from raykeeper.kube.connect.connection import load_connection
+from raykeeper.kube.controllers.controller import Controller
+from raykeeper.kube.controllers.queue import WorkQueue
+from raykeeper.kube.controllers.requeue import Requeue
+from raykeeper.kube.events.writer import EventWriter
+from raykeeper.kube.informers.cache import by_controller
+from raykeeper.kube.informers.informer import Informer
+from raykeeper.kube.leader.election import LeaderElector
+from raykeeper.kube.leader.lease import new_identity
 from raykeeper.kube.metrics import KubeMetrics
-from raykeeper.kube.queue import WorkQueue
-from raykeeper.kube.requeue import Requeue
 from raykeeper.kube.resources import JOBS, PODS, SERVICES
-from raykeeper.kube.serving import Serving, ServingSettings
+from raykeeper.kube.serving.server import Serving, ServingSettings
 from raykeeper.logs import LogSettings, set_up_logs
 
 WATCHED = (PODS, SERVICES, JOBS)

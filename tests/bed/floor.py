@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry
 from bed.errors import BedError
 from raykeeper.api.meta import JSON, Object, ObjectKey
 from raykeeper.kube.client import Kube
-from raykeeper.kube.connection import load_connection
-from raykeeper.kube.informer import Informer
+from raykeeper.kube.connect.connection import load_connection
+from raykeeper.kube.informers.informer import Informer
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
 

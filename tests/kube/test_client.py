@@ -13,7 +13,7 @@ from raykeeper.errors import Unavailable
 from raykeeper.kube.client import Kube
 from raykeeper.kube.discovery import Discovery
 from raykeeper.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from raykeeper.kube.requests import Query
+from raykeeper.kube.http.requests import Query
 from raykeeper.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, ROUTES, SERVICE_ACCOUNTS
 
 

@@ -13,17 +13,17 @@ import msgspec
 from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.errors import Unavailable
-from raykeeper.kube import requests
-from raykeeper.kube.answers import Answer
-from raykeeper.kube.connection import Connection
-from raykeeper.kube.decoding import Page, decode_one, decode_page
+from raykeeper.kube.connect.connection import Connection
 from raykeeper.kube.errors import NotFound
-from raykeeper.kube.fencedbody import Fence
+from raykeeper.kube.http import requests
+from raykeeper.kube.http.answers import Answer
+from raykeeper.kube.http.decoding import Page, decode_one, decode_page
+from raykeeper.kube.http.fencedbody import Fence
+from raykeeper.kube.http.ratelimit import RateLimiter
+from raykeeper.kube.http.requests import Propagation, Query, Request, Selector
+from raykeeper.kube.http.transport import Lane, Transport
+from raykeeper.kube.http.unanswered import PATIENCE, Patience
 from raykeeper.kube.metrics import KubeMetrics
-from raykeeper.kube.ratelimit import RateLimiter
-from raykeeper.kube.requests import Propagation, Query, Request, Selector
-from raykeeper.kube.transport import Lane, Transport
-from raykeeper.kube.unanswered import PATIENCE, Patience
 
 T = TypeVar("T")
 R = TypeVar("R")

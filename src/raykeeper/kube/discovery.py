@@ -11,7 +11,7 @@ from raykeeper.api.meta import Resource
 from raykeeper.clock import Clock
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import NotFound
-from raykeeper.kube.requests import Request
+from raykeeper.kube.http.requests import Request
 
 REMEMBERED_SECONDS = 60.0
 

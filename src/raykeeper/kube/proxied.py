@@ -7,9 +7,9 @@ from typing import Literal
 from urllib.parse import quote
 
 from raykeeper.api.meta import ObjectKey
-from raykeeper.kube.answers import Answer
 from raykeeper.kube.client import Kube
-from raykeeper.kube.requests import Query, Request, with_query
+from raykeeper.kube.http.answers import Answer
+from raykeeper.kube.http.requests import Query, Request, with_query
 
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"  # those that mean nothing special in a path (RFC 3986), beside letters and digits
 

@@ -1,0 +1,1 @@
+"""The loop around a reconcile: queue, workers, failures, writes in flight."""

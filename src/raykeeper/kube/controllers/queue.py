@@ -1,0 +1,210 @@
+"""Which key is worked on next: between informers that say "look at this object" and the workers of a controller.
+
+For one event loop only; nothing here is locked. No task and no timer runs while nobody waits in `get()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from raykeeper.clock import Clock
+from raykeeper.kube.backoff import Backoff
+from raykeeper.kube.controllers.delays import Delays
+from raykeeper.kube.metrics import KubeMetrics
+
+K = TypeVar("K", bound=Hashable)
+
+# client-go starts at 5 ms and ends at 1000 s. Our informers show a write after some 20 ms, so a retry within 5 ms only
+# reads the same cache again; and who has repaired a quota should not wait 17 minutes: 5, as a crash-looping container.
+RETRY_BACKOFF = Backoff(base=0.05, limit=300.0, jitter=0.2)
+
+# The event loop's clock stands still while the machine is suspended and ours does not: after waking up a deadline
+# is at most this much late.
+_LONGEST_SLEEP_SECONDS = 60.0
+
+
+class QueueShutDown(Exception):
+    """No more keys are handed out."""
+
+
+class WorkQueue(Generic[K]):
+    """Keys to be worked on, each at most once at a time.
+
+    Guarantees:
+    - A key that was added is handed out afterwards, whenever that was; added several times before, it is there once.
+    - A key is never handed out again before `done`; if added meanwhile, it stands in line again on `done`.
+    - First come, first served. A key that is added again keeps its place, and after `done` starts at the end: one that
+      is added all the time runs once per round and cannot starve the others.
+    """
+
+    def __init__(self, name: str, metrics: KubeMetrics, clock: Clock, backoff: Backoff = RETRY_BACKOFF) -> None:
+        self.name = name
+        self._clock = clock
+        self._backoff = backoff
+        self._line: OrderedDict[K, float] = OrderedDict()  # waiting for a worker, since when
+        self._working: dict[K, float] = {}  # with a worker, since when
+        self._again: dict[K, float] = {}  # with a worker and added since
+        self._delays: Delays[K] = Delays()
+        self._failures: dict[K, int] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_deadline = math.inf
+        self._is_shut_down = False
+        self._adds = metrics.queue_adds.labels(name)
+        self._retries = metrics.queue_retries.labels(name)
+        self._queue_seconds = metrics.queue_seconds.labels(name)
+        self._work_seconds = metrics.work_seconds.labels(name)
+        # Read when scraped: an idle queue costs nothing.
+        metrics.queue_depth.labels(name).set_function(self.__len__)
+        metrics.unfinished_seconds.labels(name).set_function(self.unfinished_seconds)
+        metrics.longest_seconds.labels(name).set_function(self.longest_running_seconds)
+
+    def __len__(self) -> int:
+        """Keys that could be handed out now."""
+        self.wake()
+        return len(self._line)
+
+    def add(self, key: K) -> None:
+        """Have the key worked on as soon as a worker is free. A deadline it may have from `add_after` stays."""
+        self.wake()
+        self._enter(key, self._clock.steady())
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Have the key worked on in `seconds`, or at the earlier deadline it already has."""
+        if self._is_shut_down:
+            return
+        if not seconds > 0:
+            self.add(key)
+            return
+        self._delays.put(key, self._clock.steady() + seconds)
+        self._set_timer()
+
+    def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> None:
+        """Have the key worked on after one more step of its back-off, no sooner than in `at_least` seconds."""
+        if self._is_shut_down:
+            return
+        self._failures[key] = self.failures(key) + 1
+        self._retries.inc()
+        self.add_after(key, max(at_least, self._backoff.delay(self._failures[key])))
+
+    def failures(self, key: K) -> int:
+        """How often the key was rate limited since it was last forgotten."""
+        return self._failures.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        """Start the back-off of the key anew."""
+        self._failures.pop(key, None)
+
+    async def get(self) -> K:
+        """The key that has waited longest, as soon as there is one; `done` must follow. Raises `QueueShutDown`."""
+        while True:
+            try:
+                return self.get_nowait()
+            except asyncio.QueueEmpty:
+                await self._wait_for_key()
+
+    def get_nowait(self) -> K:
+        """The key that has waited longest; `done` must follow. Raises `QueueShutDown` or `asyncio.QueueEmpty`."""
+        if self._is_shut_down:
+            raise QueueShutDown(self.name)
+        self.wake()
+        if not self._line:
+            raise asyncio.QueueEmpty
+        key, since = self._line.popitem(last=False)
+        now = self._working[key] = self._clock.steady()
+        self._queue_seconds.observe(now - since)
+        return key
+
+    def done(self, key: K) -> None:
+        """End the work on a key that was handed out; one that was added meanwhile stands in line again."""
+        now = self._clock.steady()
+        self._work_seconds.observe(now - self._working.pop(key))
+        since = self._again.pop(key, None)
+        if since is not None:
+            self._stand_in_line(key, since)
+
+    def shut_down(self) -> None:
+        """Hand out no more keys: every `get` raises `QueueShutDown`, later adds do nothing.
+
+        Keys still in line are dropped, unlike in client-go. Whoever works next lists all objects anyway, so a long line
+        would only delay the hand-over.
+        """
+        self._is_shut_down = True
+        self._line.clear()
+        self._again.clear()
+        self._delays.clear()
+        self._failures.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._getters:
+            self._rouse_getter()
+
+    def wake(self) -> None:
+        """Move the keys whose deadline has come into the line.
+
+        Every look at the queue does this first, and a timer while workers wait; a test calls it after moving the clock.
+        """
+        for key, deadline in self._delays.pop_due(self._clock.steady()):
+            self._enter(key, deadline)
+
+    def unfinished_seconds(self) -> float:
+        """How long the keys that are being worked on have been so, summed."""
+        now = self._clock.steady()
+        return sum(now - since for since in self._working.values())
+
+    def longest_running_seconds(self) -> float:
+        """How long the key that a worker has had longest has been worked on; 0 if none is."""
+        return self._clock.steady() - min(self._working.values(), default=self._clock.steady())
+
+    def _enter(self, key: K, since: float) -> None:
+        if self._is_shut_down or key in self._line or key in self._again:
+            return
+        self._adds.inc()
+        if key in self._working:
+            self._again[key] = since
+        else:
+            self._stand_in_line(key, since)
+
+    def _stand_in_line(self, key: K, since: float) -> None:
+        self._line[key] = since
+        self._rouse_getter()
+
+    async def _wait_for_key(self) -> None:
+        getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._getters.append(getter)
+        self._set_timer()
+        try:
+            await getter
+        except asyncio.CancelledError:
+            if not getter.cancelled():
+                self._rouse_getter()  # the key we were roused for is still there: another worker must hear of it
+            elif getter in self._getters:  # else an add has met it and dropped it
+                self._getters.remove(getter)
+            raise
+
+    def _rouse_getter(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _set_timer(self) -> None:
+        """Make sure that waiting workers are roused at the next deadline."""
+        deadline = self._delays.next_deadline()
+        if deadline is None or not self._getters or deadline >= self._timer_deadline:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        wait = min(max(deadline - self._clock.steady(), 0.0), _LONGEST_SLEEP_SECONDS)
+        self._timer_deadline = deadline
+        self._timer = asyncio.get_running_loop().call_later(wait, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer, self._timer_deadline = None, math.inf
+        self.wake()
+        self._set_timer()

@@ -1,0 +1,1 @@
+"""Requests and answers: what is sent, when it may be sent, what an answer means."""

@@ -1,0 +1,177 @@
+"""Sends requests: waits for the rate limit, checks the fence, renews credentials, repeats what may be repeated.
+
+Everything above it deals in `Request` and `Answer`; nothing above it sees aiohttp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+
+import aiohttp
+from yarl import URL
+
+from raykeeper.clock import Clock
+from raykeeper.errors import RaykeeperError, Unavailable
+from raykeeper.kube.connect.connection import Connection
+from raykeeper.kube.connect.credentials import Identity
+from raykeeper.kube.errors import NotLeading, Unauthorized
+from raykeeper.kube.http.answers import Answer, error_of, is_own_refusal
+from raykeeper.kube.http.attempts import Attempts
+from raykeeper.kube.http.fencedbody import Fence, FencedBody, drop
+from raykeeper.kube.http.ratelimit import RateLimiter
+from raykeeper.kube.http.requestmetrics import RequestMetrics
+from raykeeper.kube.http.requests import Request
+from raykeeper.kube.http.unanswered import NO_ANSWER, Patience, why_unanswered
+from raykeeper.kube.metrics import KubeMetrics
+
+KEEP_ALIVE_SECONDS = 60.0
+"""Idle connections are dropped before the API server does so at 90, or a write could run into the closing."""
+MAX_CONNECTIONS = 64
+"""For requests; HTTP/1.1 carries one at a time. Four times the default concurrency of the controllers."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The limits a request travels under."""
+
+    limiter: RateLimiter
+    fence: Fence | None = None
+
+
+class Transport:
+    """One API server's HTTP sessions: one for requests, one for streams, which hold their connection for long."""
+
+    def __init__(
+        self, connection: Connection, metrics: KubeMetrics, clock: Clock, user_agent: str, patience: Patience
+    ) -> None:
+        self.connection = connection
+        self.service = f"kubernetes API at {connection.server}"
+        self._clock = clock
+        self._patience = patience
+        self._metrics = RequestMetrics(metrics, URL(connection.server).authority)
+        # Not compressed: gzip of a page of 500 Ray pods (4.4 MB) costs the API server 30 ms of CPU and the answer as
+        # much delay, saves us nothing (inflating costs what decrypting saves), and pays only below about 1 Gbit/s.
+        self._headers = {"User-Agent": user_agent, "Accept": "application/json", "Accept-Encoding": "identity"}
+        self._requests: aiohttp.ClientSession | None = None
+        self._streams: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        self._requests = self._session(MAX_CONNECTIONS)
+        self._streams = self._session(0)
+
+    async def close(self) -> None:
+        for session in (self._requests, self._streams):
+            if session is not None:
+                await session.close()
+
+    def _session(self, limit: int) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=KEEP_ALIVE_SECONDS),
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+
+    async def send(self, request: Request, lane: Lane) -> Answer:
+        """The answer to a request that the server granted; raises the error that a refusal stands for."""
+        attempts = await Attempts.begin(self.connection, request.method, self._metrics)
+        while True:
+            answer = await self._exchange(request, lane, attempts.identity)
+            if answer.status < 300:
+                return answer
+            if not await attempts.again(answer):
+                raise self._refusal(request, answer, attempts.identity)
+
+    async def relay(self, request: Request, lane: Lane) -> Answer:
+        """The answer of a server behind the API server, whatever its status; raises only the API server's refusals."""
+        attempts = await Attempts.begin(self.connection, request.method, self._metrics)
+        while True:
+            answer = await self._exchange(request, lane, attempts.identity)
+            if answer.status < 300 or not is_own_refusal(answer):
+                return answer
+            if not await attempts.again(answer):
+                raise self._refusal(request, answer, attempts.identity)
+
+    async def stream(self, request: Request, lane: Lane, silence: float) -> AsyncGenerator[bytes, None]:
+        """The body of a granted GET in the pieces it arrives in, after an empty one, until the server ends it."""
+        attempts = await Attempts.begin(self.connection, request.method, self._metrics)
+        while True:
+            response = await self._attempt(self._streams, request, lane, attempts.identity, silence)
+            if response.status < 300:
+                break
+            answer = await self._whole(response, request, silence)
+            if not await attempts.again(answer):
+                raise self._refusal(request, answer, attempts.identity)
+        try:
+            yield b""  # granted; a quiet watch has nothing else to say for up to a minute
+            while chunk := await response.content.readany():
+                yield chunk
+        except NO_ANSWER as exc:
+            raise self._unavailable(request, exc, silence) from exc
+        finally:
+            if response.connection is not None:  # left before its end
+                drop(response.connection.transport)
+            response.close()
+
+    async def _exchange(self, request: Request, lane: Lane, identity: Identity) -> Answer:
+        silence = self._patience.write if request.is_write else self._patience.read
+        response = await self._attempt(self._requests, request, lane, identity, silence)
+        return await self._whole(response, request, silence)
+
+    async def _attempt(
+        self, session: aiohttp.ClientSession | None, request: Request, lane: Lane, identity: Identity, silence: float
+    ) -> aiohttp.ClientResponse:
+        """Send once and wait for the answer's headers."""
+        if session is None:
+            raise RuntimeError("a request before `async with Kube(...)` or after its end")
+        self._metrics.waited(request.method, await lane.limiter.acquire())
+        started = self._clock.steady()
+        try:
+            response = await session.request(
+                request.method,
+                URL(self.connection.server + request.path, encoded=True),
+                headers=self._headers_of(request, identity),
+                data=_payload(request, lane.fence),
+                allow_redirects=False,  # a redirect could carry our token elsewhere
+                proxy=self.connection.proxy,
+                ssl=identity.tls or True,
+                server_hostname=self.connection.tls_server_name,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._patience.connect, sock_read=silence),
+            )
+        except NO_ANSWER as exc:
+            self._metrics.unanswered(request.method)
+            raise self._unavailable(request, exc, silence) from exc
+        self._metrics.answered(request.method, response.status, self._clock.steady() - started)
+        return response
+
+    def _headers_of(self, request: Request, identity: Identity) -> Mapping[str, str]:
+        if request.body is None:
+            return identity.headers
+        return {**identity.headers, "Content-Type": request.content_type}
+
+    async def _whole(self, response: aiohttp.ClientResponse, request: Request, silence: float) -> Answer:
+        try:
+            body = await response.read()
+        except NO_ANSWER as exc:
+            raise self._unavailable(request, exc, silence) from exc
+        return Answer(response.status, response.headers, body)
+
+    def _unavailable(self, request: Request, exc: BaseException, silence: float) -> RaykeeperError:
+        if isinstance(exc.__cause__, NotLeading):  # aiohttp wraps whatever a body raises while it is written
+            return exc.__cause__
+        cause = why_unanswered(exc, self.connection, self._patience.connect, silence)
+        return Unavailable(self.service, f"{request.about}: {cause}")
+
+    def _refusal(self, request: Request, answer: Answer, identity: Identity) -> RaykeeperError:
+        if answer.status == 401:
+            message = identity.why_refused(self.connection.source, self._clock.now())
+            return Unauthorized(request.about, 401, "Unauthorized", message)
+        return error_of(self.service, request.about, answer)
+
+
+def _payload(request: Request, fence: Fence | None) -> aiohttp.BytesPayload | None:
+    if not request.is_write:
+        return None
+    body = request.body or b""
+    return aiohttp.BytesPayload(body) if fence is None else FencedBody(body, fence)

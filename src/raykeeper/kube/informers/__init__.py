@@ -1,0 +1,1 @@
+"""Local copies of objects that follow the API server."""

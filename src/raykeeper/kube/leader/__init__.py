@@ -1,0 +1,1 @@
+"""One replica at work, one installation per object: lease, election, write fence, neighbours."""
