@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 # client-go's own buckets, so that quantiles can be compared with those of Go programs.
 _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_SIZE_BUCKETS = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
 _QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -45,6 +46,20 @@ class KubeMetrics:
             "Time a request waited for our own rate limit",
             ["verb", "host"],
             buckets=_REQUEST_BUCKETS,
+            registry=registry,
+        )
+        self.request_bytes = Histogram(
+            "rest_client_request_size_bytes",
+            "Size of request bodies",
+            ["verb", "host"],
+            buckets=_SIZE_BUCKETS,
+            registry=registry,
+        )
+        self.response_bytes = Histogram(
+            "rest_client_response_size_bytes",
+            "Size of whole answers; streams are not counted",
+            ["verb", "host"],
+            buckets=_SIZE_BUCKETS,
             registry=registry,
         )
         self.retries = Counter(

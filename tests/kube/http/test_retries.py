@@ -120,3 +120,15 @@ async def test_requests_are_counted_by_code_method_and_host(
     assert counted == {("200", "GET"): 1, ("404", "GET"): 1, ("<error>", "POST"): 1}
     for name in ("rest_client_request_duration_seconds_count", "rest_client_rate_limiter_duration_seconds_count"):
         assert metrics.registry.get_sample_value(name, {"verb": "GET", "host": host}) == 2
+
+
+async def test_bodies_are_measured_both_ways(
+    faulty: Kube, faults: HttpFaults, metrics: KubeMetrics, namespace: str
+) -> None:
+    await faulty.create(CONFIG_MAPS, a_config_map(namespace))
+    labels = {"verb": "POST", "host": faults.server.removeprefix("https://")}
+    for name in ("rest_client_request_size_bytes", "rest_client_response_size_bytes"):
+        assert metrics.registry.get_sample_value(f"{name}_count", labels) == 1
+        size = metrics.registry.get_sample_value(f"{name}_sum", labels)
+        assert size is not None
+        assert size > len(b'{"metadata": {}}')

@@ -14,6 +14,8 @@ class RequestMetrics:
         self._requests = cache(lambda code, method: metrics.requests.labels(code, method, host).inc)
         self._seconds = cache(lambda method: metrics.request_seconds.labels(method, host).observe)
         self._waits = cache(lambda method: metrics.rate_limiter_seconds.labels(method, host).observe)
+        self._sent_bytes = cache(lambda method: metrics.request_bytes.labels(method, host).observe)
+        self._read_bytes = cache(lambda method: metrics.response_bytes.labels(method, host).observe)
         self._retries = cache(lambda code, method: metrics.retries.labels(code, method, host).inc)
 
     def waited(self, method: str, seconds: float) -> None:
@@ -22,6 +24,12 @@ class RequestMetrics:
     def answered(self, method: str, status: int, seconds: float) -> None:
         self._requests(status, method)()
         self._seconds(method)(seconds)
+
+    def sent(self, method: str, size: int) -> None:
+        self._sent_bytes(method)(size)
+
+    def read(self, method: str, size: int) -> None:
+        self._read_bytes(method)(size)
 
     def unanswered(self, method: str) -> None:
         self._requests("<error>", method)()

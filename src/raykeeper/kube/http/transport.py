@@ -143,6 +143,8 @@ class Transport:
             self._metrics.unanswered(request.method)
             raise self._unavailable(request, exc, silence) from exc
         self._metrics.answered(request.method, response.status, self._clock.steady() - started)
+        if request.body is not None:
+            self._metrics.sent(request.method, len(request.body))
         return response
 
     def _headers_of(self, request: Request, identity: Identity) -> Mapping[str, str]:
@@ -155,6 +157,7 @@ class Transport:
             body = await response.read()
         except NO_ANSWER as exc:
             raise self._unavailable(request, exc, silence) from exc
+        self._metrics.read(request.method, len(body))
         return Answer(response.status, response.headers, body)
 
     def _unavailable(self, request: Request, exc: BaseException, silence: float) -> RaykeeperError:
