@@ -29,9 +29,10 @@ def run() -> Iterator[Figure]:
         body = ray_pod(0)
         ours = asyncio.run(_with_kube(plane, body))
         bare = asyncio.run(_with_aiohttp(plane, PODS.path(NAMESPACE, body["metadata"]["name"])))
-    baseline = f"aiohttp alone {GETS / bare[0]:,.0f} GET/s, {bare[1] / GETS * 1000:.2f} ms CPU"
-    yield Figure("GET by one client process", GETS / ours[0], "GET/s", 1500, "more", baseline)
-    yield Figure("client CPU per GET", ours[1] / GETS * 1000, "ms", None, "less", baseline)
+    baseline = f"aiohttp alone {GETS / bare[1]:,.0f} per second of CPU, {GETS / bare[0]:,.0f} GET/s by the clock"
+    yield Figure("GET per second of one client core", GETS / ours[1], "GET/s", 1500, "more", baseline)
+    # The API server needs more of the two cores than the client does, so this says as much about it.
+    yield Figure("GET by the clock, server on the same two cores", GETS / ours[0], "GET/s", None, "more", baseline)
 
 
 async def _with_kube(plane: ControlPlane, body: dict[str, object]) -> tuple[float, float]:

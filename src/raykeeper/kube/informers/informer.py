@@ -14,9 +14,8 @@ import msgspec
 
 from raykeeper.api.meta import Object, ObjectKey, Resource
 from raykeeper.clock import Clock, SystemClock
-from raykeeper.kube.client import Kube
 from raykeeper.kube.informers.cache import Cache, IndexFunction
-from raykeeper.kube.informers.reflector import Reflector, WatchSettings
+from raykeeper.kube.informers.reflector import Reflector, Source, WatchSettings
 from raykeeper.kube.informers.watch import Selection
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.logs import Log
@@ -34,7 +33,7 @@ class Informer(Generic[O]):
 
     def __init__(
         self,
-        kube: Kube,
+        kube: Source,
         resource: Resource[O],
         metrics: KubeMetrics,
         *,

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from raykeeper.api.meta import Object, ObjectKey
+from raykeeper.api.meta import Object, ObjectKey, Resource
 from raykeeper.clock import Clock
 from raykeeper.errors import Unavailable
 from raykeeper.kube.backoff import Backoff
-from raykeeper.kube.client import Kube
+from raykeeper.kube.client import PAGE_SIZE
 from raykeeper.kube.errors import ApiError, Expired, api_error
-from raykeeper.kube.informers.watch import Bookmark, Deleted, Failed, Frame, Selection, watch
+from raykeeper.kube.http.decoding import Page
+from raykeeper.kube.http.requests import Selector
+from raykeeper.kube.informers.watch import Bookmark, Deleted, Failed, Frame, Selection, Streams, watch
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.logs import Log
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - reads as "object" beside T for "anything"
+T = TypeVar("T")
 O_contra = TypeVar("O_contra", bound=Object, contravariant=True)
 
 LASTING_FAILURES = 3  # one cut connection is everyday life; the third failure in a row is worth a line
@@ -30,16 +34,30 @@ log = Log("raykeeper.kube.informer")
 class WatchSettings:
     """How patiently an informer follows."""
 
-    page_size: int = 500
+    page_size: int = PAGE_SIZE
     """Objects per page of a list; a page of Ray pods is about 4 MB."""
     watch_seconds: tuple[int, int] = (300, 600)
     """A watch is ended by the server after a random time in this range, so that clients spread over its replicas."""
     silence_seconds: float = 100.0
     """A watch on which nothing came for this long is taken for dead: bookmarks come every minute."""
     short_watch_seconds: float = 1.0
-    """A watch that ends sooner counts as a failure, or a sick proxy would make us hammer the server."""
+    """A watch that ends sooner without a word counts as a failure, or a sick proxy would make us hammer the server."""
     backoff: Backoff = Backoff(base=0.5, limit=30.0, jitter=0.3)
     """Between attempts that failed."""
+
+
+class Source(Streams, Protocol):
+    """What a reflector needs of the client."""
+
+    def pages(
+        self,
+        resource: Resource[T],
+        namespace: str | None = None,
+        *,
+        labels: Selector | None = None,
+        fields: Selector | None = None,
+        limit: int | None = PAGE_SIZE,
+    ) -> AsyncGenerator[Page[T], None]: ...
 
 
 class Sink(Protocol[O_contra]):
@@ -57,7 +75,7 @@ class Reflector(Generic[O]):
 
     def __init__(
         self,
-        kube: Kube,
+        kube: Source,
         selection: Selection[O],
         sink: Sink[O],
         metrics: KubeMetrics,
@@ -125,7 +143,7 @@ class Reflector(Generic[O]):
 
     async def _watch(self, version: str) -> None:
         """Take in one watch to its end."""
-        started = self._clock.steady()
+        started, heard = self._clock.steady(), False
         batches = watch(
             self._kube,
             self.selection,
@@ -139,12 +157,14 @@ class Reflector(Generic[O]):
                     self._connected()
                     for frame in frames:
                         self._take(frame)
+                        heard = True
         finally:
-            lived = self._clock.steady() - started
-            if lived >= self._settings.short_watch_seconds:
+            # A busy API server ends watches that it cannot serve fast enough: what was heard until then is progress.
+            worked = heard or self._clock.steady() - started >= self._settings.short_watch_seconds
+            if worked:
                 self._failures = 0
-        if lived < self._settings.short_watch_seconds:
-            raise Unavailable(f"watch of {self.selection}", "ended as soon as it began")
+        if not worked:
+            raise Unavailable(f"watch of {self.selection}", "ended as soon as it began, without a word")
 
     def _take(self, frame: Frame[O]) -> None:
         if isinstance(frame, Failed):
