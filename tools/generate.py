@@ -24,6 +24,7 @@ from typer.core import TyperGroup, TyperOption
 
 import bed
 import raykeeper
+from raykeeper.operator.environment import VARIABLES
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTICE = "<!-- Written by `make generate` from the code; edit the code. -->\n"
@@ -123,6 +124,7 @@ _VARIABLE = re.compile(r'"(RAYKEEPER_[A-Z_]+)"')
 _VARIABLE_DOCS = {
     "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
     "RAYKEEPER_BED_RUN": "Set by the test bed in every process it starts, to find and end them; not for users to set.",
+    **VARIABLES,
 }
 
 

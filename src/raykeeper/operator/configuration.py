@@ -1,0 +1,105 @@
+"""The Configuration file (config.ray.io/v1alpha1): every field KubeRay 1.7 knows, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from raykeeper.api.meta import JSON
+from raykeeper.errors import Misconfigured
+
+API_VERSION, KIND = "config.ray.io/v1alpha1", "Configuration"
+
+
+class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename="camel"):
+    """What a file says, or flags that mean the same. None is "not said"; so are, as in Go, empty texts and lists."""
+
+    api_version: Literal["config.ray.io/v1alpha1"]
+    kind: Literal["Configuration"]
+    metrics_addr: str | None = None
+    probe_addr: str | None = None
+    enable_leader_election: bool | None = None
+    leader_election_namespace: str | None = None
+    reconcile_concurrency: int | None = None
+    watch_namespace: str | None = None
+    log_file: str | None = None
+    log_file_encoder: str | None = None
+    log_stdout_encoder: str | None = None
+    batch_scheduler: str | None = None
+    enable_batch_scheduler: bool | None = None
+    head_sidecar_containers: tuple[JSON, ...] | None = None
+    worker_sidecar_containers: tuple[JSON, ...] | None = None
+    default_container_envs: tuple[JSON, ...] | None = None
+    default_pod_annotations: dict[str, str] | None = None
+    default_pod_labels: dict[str, str] | None = None
+    use_kubernetes_proxy: bool | None = None
+    delete_ray_job_after_job_finishes: bool | None = None
+    enable_metrics: bool | None = None
+    qps: float | None = None
+    burst: int | None = None
+
+
+def read_configuration(path: Path) -> Configuration:
+    """The content of a file. Raises `Misconfigured` naming the file and the field that is wrong."""
+    try:
+        text = path.read_text()
+    except OSError as exc:
+        raise Misconfigured("--config", str(path), f"it cannot be read ({exc.strerror})") from exc
+    except UnicodeDecodeError as exc:
+        raise Misconfigured("--config", str(path), "it is not text") from exc
+    try:
+        return parse_configuration(text)
+    except ValueError as exc:
+        raise Misconfigured("--config", str(path), str(exc)) from exc
+
+
+def parse_configuration(text: str) -> Configuration:
+    """The Configuration in a YAML or JSON text. Raises `ValueError` with one sentence on what is wrong."""
+    try:
+        document = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - derived from the safe loader
+    except yaml.YAMLError as exc:
+        raise ValueError(_in_one_line(exc)) from exc
+    if not isinstance(document, dict):
+        raise ValueError(f"it must hold one {KIND} of {API_VERSION}")  # noqa: TRY004 - wrong content, not our types
+    try:
+        configuration = msgspec.convert(document, Configuration)
+    except msgspec.ValidationError as exc:
+        raise ValueError(str(exc)) from exc
+    for place in _unnamed(configuration):
+        raise ValueError(f"{place} has no name")
+    return configuration
+
+
+def _unnamed(configuration: Configuration) -> Iterator[str]:
+    """Containers and variables that Kubernetes would refuse in every pod."""
+    lists = {
+        "headSidecarContainers": configuration.head_sidecar_containers,
+        "workerSidecarContainers": configuration.worker_sidecar_containers,
+        "defaultContainerEnvs": configuration.default_container_envs,
+    }
+    for field, items in lists.items():
+        for index, item in enumerate(items or ()):
+            if not item.get("name"):
+                yield f"{field}[{index}]"
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a mapping that names a key twice, of which YAML would silently drop the first."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} is there twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _in_one_line(exc: yaml.YAMLError) -> str:
+    if isinstance(exc, yaml.MarkedYAMLError) and exc.problem_mark is not None:
+        return f"line {exc.problem_mark.line + 1}: {exc.problem}"
+    return " ".join(str(exc).split())

@@ -1,0 +1,131 @@
+"""Everything about the operator that can be set, in one frozen value that `main.py` reads once and hands down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from raykeeper.api.meta import JSON
+from raykeeper.kube.leader.installations import Coverage
+from raykeeper.kube.serving.server import ServingSettings
+from raykeeper.logs import LogSettings
+from raykeeper.operator.gates import FeatureGates
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """How the operator talks to the API server. The defaults are what a server with two cores bears."""
+
+    kubeconfig: Path | None = None
+    """File to read the connection from (`--kubeconfig`); else $KUBECONFIG, the service account, ~/.kube/config."""
+    qps: float = 500.0
+    """Requests per second in the long run (`--qps`, file `qps`); negative means no limit, 0 the default."""
+    burst: int = 1000
+    """Requests at once (`--burst`, file `burst`); 0 means the default."""
+    use_kubernetes_proxy: bool = False
+    """Reach Ray heads through the API server (`--use-kubernetes-proxy`, file `useKubernetesProxy`)."""
+
+
+@dataclass(frozen=True)
+class LeadershipSettings:
+    """Which replica works, and where."""
+
+    is_elected: bool = True
+    """Agree on one replica through a Lease (`--enable-leader-election`, file `enableLeaderElection`)."""
+    lease_namespace: str | None = None
+    """Where that Lease is (`--leader-election-namespace`, file `leaderElectionNamespace`); None is the pod's own."""
+    covers: Coverage = field(default_factory=Coverage)
+    """Namespaces whose objects are worked on (`--watch-namespace`, file `watchNamespace`); none named means all."""
+
+
+@dataclass(frozen=True)
+class PodSettings:
+    """What the operator puts into every Ray pod that it makes, beside what the RayCluster says."""
+
+    head_sidecars: tuple[JSON, ...] = ()
+    """Containers added to every head pod (file `headSidecarContainers`)."""
+    worker_sidecars: tuple[JSON, ...] = ()
+    """Containers added to every worker pod (file `workerSidecarContainers`)."""
+    default_env: tuple[JSON, ...] = ()
+    """Environment variables of all Ray containers (file `defaultContainerEnvs`)."""
+    default_annotations: Mapping[str, str] = field(default_factory=dict)
+    """Annotations of Ray pods; those of the RayCluster win (file `defaultPodAnnotations`)."""
+    default_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of Ray pods; those of the RayCluster win (file `defaultPodLabels`)."""
+    injects_init_container: bool = True
+    """Workers wait for the GCS in an init container (variable `ENABLE_INIT_CONTAINER_INJECTION`)."""
+    injects_probes: bool = True
+    """Ray containers without probes get some (variable `ENABLE_PROBES_INJECTION`)."""
+    uses_login_shell: bool = False
+    """Ray is started by a login shell (variable `ENABLE_LOGIN_SHELL`)."""
+    has_fixed_head_name: bool = False
+    """The head pod is named after its cluster, without a random end (variable `ENABLE_DETERMINISTIC_HEAD_POD_NAME`)."""
+    cluster_domain: str = "cluster.local"
+    """DNS suffix of Services (variable `CLUSTER_DOMAIN`)."""
+
+
+@dataclass(frozen=True)
+class RayClusterSettings:
+    """How RayClusters are reconciled."""
+
+    requeue_seconds: int = 300
+    """Each cluster is looked at this often though nothing happened (`RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV`)."""
+    head_service_has_ip: bool = False
+    """The head Service gets a cluster IP instead of being headless (`ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE`)."""
+    may_shrink_autoscaled_groups: bool = False
+    """Surplus pods go though the autoscaler did not name them (`ENABLE_RANDOM_POD_DELETE`)."""
+    cleans_up_redis: bool = True
+    """Deleting a cluster with Redis fault tolerance empties its part of Redis (`ENABLE_GCS_FT_REDIS_CLEANUP`)."""
+    uses_ingress_on_openshift: bool = False
+    """An Ingress is made also where Routes are served (`USE_INGRESS_ON_OPENSHIFT`)."""
+
+
+@dataclass(frozen=True)
+class RayJobSettings:
+    """How RayJobs are reconciled."""
+
+    transition_grace_seconds: int = 300
+    """A finished job has this long to be seen as such (`RAYJOB_DEPLOYMENT_STATUS_TRANSITION_GRACE_PERIOD_SECONDS`)."""
+    status_check_timeout_seconds: int = 300
+    """A job whose head does not answer for this long has failed (`RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS`)."""
+    deletes_finished: bool = False
+    """The RayJob goes with its cluster (`DELETE_RAYJOB_CR_AFTER_JOB_FINISHES`, file `deleteRayJobAfterJobFinishes`)."""
+
+
+@dataclass(frozen=True)
+class RayServiceSettings:
+    """How RayServices are reconciled."""
+
+    has_zero_downtime: bool = True
+    """Unless it says otherwise, a changed RayService gets its new cluster first (`ENABLE_ZERO_DOWNTIME`)."""
+
+
+@dataclass(frozen=True)
+class OperatorSettings:
+    """Everything that can be set, in groups."""
+
+    logs: LogSettings = field(default_factory=LogSettings)
+    """Log lines; the level is `--zap-log-level` or the variable `RAYKEEPER_LOG_LEVEL`."""
+    serving: ServingSettings = field(default_factory=lambda: ServingSettings(":8080", ":8082"))
+    """Listeners (`--metrics-addr`, `--health-probe-bind-address`; file `metricsAddr`, `probeAddr`)."""
+    client: ClientSettings = field(default_factory=ClientSettings)
+    """The API server."""
+    leadership: LeadershipSettings = field(default_factory=LeadershipSettings)
+    """Replicas and namespaces."""
+    gates: FeatureGates = field(default_factory=FeatureGates)
+    """Features switched on and off (`--feature-gates`)."""
+    reconcile_concurrency: int = 16
+    """Objects of a kind reconciled at once (`--reconcile-concurrency`, file `reconcileConcurrency`); 0 means 16."""
+    has_object_metrics: bool = False
+    """Serve the kuberay_* metrics about Ray objects (`--enable-metrics`, file `enableMetrics`)."""
+    pods: PodSettings = field(default_factory=PodSettings)
+    """Ray pods."""
+    raycluster: RayClusterSettings = field(default_factory=RayClusterSettings)
+    """RayClusters."""
+    rayjob: RayJobSettings = field(default_factory=RayJobSettings)
+    """RayJobs."""
+    rayservice: RayServiceSettings = field(default_factory=RayServiceSettings)
+    """RayServices."""
+    ignored: tuple[str, ...] = ()
+    """Flags that were given and have no effect; they are named in a warning at start."""
