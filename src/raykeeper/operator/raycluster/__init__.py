@@ -1,1 +1,1 @@
-"""The controller of RayClusters: what should be, what is, and the steps from one to the other."""
+"""RayCluster: read, decide, act."""

@@ -1,0 +1,161 @@
+"""A Ray pod as the decisions see it: read once from the cached bytes, then plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from raykeeper.api import labels
+from raykeeper.api.meta import Object
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+LOST_AFTER: Final = timedelta(seconds=60)
+"""How long after its end a pod may still be shown as running before its kubelet counts as gone. A live kubelet reports
+within seconds; the control plane itself takes 40 to 50 to call a node lost."""
+STUCK_AFTER: Final = timedelta(minutes=5)
+"""How long after its end a pod may be held by somebody's finalizer before it is replaced all the same."""
+
+
+class _Reason(msgspec.Struct, gc=False, rename="camel"):
+    reason: str = ""
+    message: str = ""
+
+
+class _State(msgspec.Struct, gc=False):
+    waiting: _Reason | None = None
+    running: msgspec.Raw | None = None
+    terminated: _Reason | None = None
+
+
+class _ContainerStatus(msgspec.Struct, gc=False):
+    name: str
+    state: _State = msgspec.field(default_factory=_State)
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class _Status(msgspec.Struct, gc=False, rename="camel"):
+    phase: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    conditions: tuple[_Condition, ...] = ()
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+
+
+class _Container(msgspec.Struct, gc=False):
+    name: str
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    restart_policy: str = "Always"
+    containers: tuple[_Container, ...] = ()
+
+
+_read_spec = msgspec.json.Decoder(_Spec).decode
+_read_status = msgspec.json.Decoder(_Status).decode
+
+
+@dataclass(frozen=True)
+class Pod:
+    """What is known of one pod."""
+
+    name: str
+    uid: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    created: datetime
+    ends: datetime | None
+    """When its grace period is over, if it is being deleted."""
+    phase: str
+    ip: str
+    is_ready: bool
+    ready_reason: str
+    """Why it is, or is not, ready."""
+    ready_message: str
+    has_ended: bool
+    """It will not run again by itself: it failed or succeeded, or its Ray container ended and must not be restarted."""
+    seems_running: bool
+    """At least one container is shown as running, or none was ever reported on."""
+
+    @property
+    def is_head(self) -> bool:
+        return self.labels.get(labels.NODE_TYPE) == labels.HEAD
+
+    @property
+    def group(self) -> str:
+        return self.labels.get(labels.GROUP, "")
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.ends is not None
+
+    @property
+    def deletion_cost(self) -> int:
+        """What Kubernetes' own controllers read: the lower, the sooner a pod is given up; nonsense counts as 0."""
+        text = self.annotations.get(DELETION_COST, "0")
+        return int(text) if text.removeprefix("-").isdecimal() else 0
+
+    def is_lost(self, now: datetime) -> bool:
+        """Its grace period is long over and it is still shown as running: no kubelet is left to report its end."""
+        return self.ends is not None and self.seems_running and now >= self.ends + LOST_AFTER
+
+    def is_stuck(self, now: datetime) -> bool:
+        """It should be gone for so long that it is replaced, whoever holds it."""
+        return self.ends is not None and now >= self.ends + STUCK_AFTER
+
+
+def parse_pod(item: Object) -> Pod:
+    """The pod inside a cached object."""
+    meta = item.metadata
+    spec, status = _read_spec(item.spec or b"{}"), _read_status(item.status or b"{}")
+    ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
+    reason, message = _why_ready(status, ready)
+    return Pod(
+        name=meta.name,
+        uid=meta.uid,
+        labels=meta.labels,
+        annotations=meta.annotations,
+        created=_time(meta.creation_timestamp) or datetime.min.replace(tzinfo=UTC),
+        ends=_time(meta.deletion_timestamp),
+        phase=status.phase,
+        ip=status.pod_ip,
+        is_ready=ready is not None and ready.status == "True" and status.phase == "Running",
+        ready_reason=reason,
+        ready_message=message,
+        has_ended=_has_ended(spec, status),
+        seems_running=not status.container_statuses or any(one.state.running for one in status.container_statuses),
+    )
+
+
+def _has_ended(spec: _Spec, status: _Status) -> bool:
+    if status.phase in ("Failed", "Succeeded"):
+        return True
+    ray_name = spec.containers[0].name if spec.containers else ""
+    ray = next((one for one in status.container_statuses if one.name == ray_name), None)
+    is_over = ray is not None and ray.state.terminated is not None
+    return status.phase == "Running" and is_over and spec.restart_policy == "Never"
+
+
+def _why_ready(status: _Status, ready: _Condition | None) -> tuple[str, str]:
+    """The reason of the Ready condition; where it only says that containers are not ready, that of the first such."""
+    if ready is None:
+        return "Unknown", ""
+    if ready.reason == "ContainersNotReady":
+        for one in status.container_statuses:
+            cause = one.state.waiting or one.state.terminated
+            if cause is not None and cause.reason:
+                return cause.reason, "; ".join(
+                    filter(None, (ready.message, f"{one.name}: {cause.message}".rstrip(": ")))
+                )
+    return ready.reason, ready.message
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,33 @@
+"""Whether a cluster is on its way to having no pods, or there. Pure."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from raykeeper.api.conditions import is_true
+from raykeeper.api.raycluster import RayCluster
+
+SUSPENDING = "RayClusterSuspending"
+SUSPENDED = "RayClusterSuspended"
+
+
+class Suspension(Enum):
+    """Where a cluster stands between running and suspended."""
+
+    NONE = auto()
+    SUSPENDING = auto()
+    """Pods go; this is brought to its end also when `suspend` is taken back meanwhile."""
+    SUSPENDED = auto()
+
+
+def suspension_of(cluster: RayCluster) -> Suspension:
+    """Where the cluster stands, by its spec and what its status committed to.
+
+    Taking `suspend` out of the spec resumes as `false` does; in KubeRay only `false` does (B8).
+    """
+    conditions = cluster.status.conditions
+    if is_true(conditions, SUSPENDING):
+        return Suspension.SUSPENDING
+    if not cluster.spec.suspend:
+        return Suspension.NONE
+    return Suspension.SUSPENDED if is_true(conditions, SUSPENDED) else Suspension.SUSPENDING

@@ -1,0 +1,287 @@
+"""Which pods are made and which go, decided from a cluster and what is there."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operator_raycluster import NOW, a_cluster, a_group, a_head, a_host, a_worker
+from raykeeper.api import labels
+from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead, Slot, Why
+from raykeeper.operator.raycluster.plan import Facts, plan_pods
+from raykeeper.operator.raycluster.plan_workers import scale_down_order
+from raykeeper.operator.raycluster.pod import LOST_AFTER, STUCK_AFTER, Pod
+
+GOING: dict[str, Any] = {"ends": NOW + timedelta(seconds=30)}
+LONG_GONE: dict[str, Any] = {"ends": NOW - STUCK_AFTER}
+
+
+def facts(**fields: Any) -> Facts:
+    numbers = itertools.count()
+    known = Facts(NOW, (), "hash", "raykeeper-1", False, True, lambda: f"new{next(numbers):02}")
+    return replace(known, **fields)
+
+
+def deleted(actions: list[PodAction], why: Why | None = None) -> set[str]:
+    return {one.pod.name for one in actions if isinstance(one, DeletePod) and why in (None, one.why)}
+
+
+def created(actions: list[PodAction]) -> list[PodAction]:
+    return [one for one in actions if isinstance(one, CreateHead | CreateWorker)]
+
+
+def test_a_new_cluster_gets_its_head_and_workers_at_once() -> None:
+    plan = plan_pods(a_cluster(a_group("small", 2)), [], facts())
+    assert plan == [CreateHead(), CreateWorker("small", Slot(0)), CreateWorker("small", Slot(1))]
+
+
+def test_a_complete_cluster_is_left_alone() -> None:
+    assert plan_pods(a_cluster(a_group("small", 1)), [a_head(), a_worker("a")], facts()) == []
+
+
+@pytest.mark.parametrize(("replicas", "least", "most", "made"), [(5, 0, 2, 2), (0, 1, 3, 1), (2, 0, 9, 2)])
+def test_replicas_are_held_within_their_limits(replicas: int, least: int, most: int, made: int) -> None:
+    group = a_group("small", replicas, minReplicas=least, maxReplicas=most)
+    assert len(created(plan_pods(a_cluster(group), [a_head()], facts()))) == made
+
+
+# The head
+
+
+def test_a_head_that_ended_goes_and_the_next_waits_until_it_is_gone() -> None:
+    ended = a_head(ended=True)
+    assert plan_pods(a_cluster(), [ended], facts()) == [DeletePod(ended, Why.ENDED)]
+    assert plan_pods(a_cluster(), [replace(ended, **GOING)], facts()) == []
+    assert plan_pods(a_cluster(), [], facts()) == [CreateHead()]
+
+
+def test_a_head_on_a_lost_node_is_removed_by_force_after_a_time() -> None:
+    head = replace(a_head(), ends=NOW - LOST_AFTER)
+    (action,) = plan_pods(a_cluster(), [head], facts())
+    assert action == DeletePod(head, Why.LOST)
+    assert action.is_forced
+    assert plan_pods(a_cluster(), [replace(head, ends=NOW - LOST_AFTER / 2)], facts()) == []
+
+
+def test_a_head_that_a_finalizer_holds_is_replaced_after_a_longer_time_and_not_forced() -> None:
+    held = replace(a_head(), seems_running=False)
+    assert plan_pods(a_cluster(), [replace(held, ends=NOW - STUCK_AFTER)], facts()) == [CreateHead()]
+    assert plan_pods(a_cluster(), [replace(held, ends=NOW - STUCK_AFTER / 2)], facts()) == []
+
+
+def test_of_two_heads_the_older_stays() -> None:
+    old, young = a_head("old", age=100), a_head("young", age=1)
+    assert plan_pods(a_cluster(), [young, old], facts()) == [DeletePod(young, Why.SECOND_HEAD)]
+
+
+def test_a_provisioned_cluster_stays_without_head_where_the_user_wants_that() -> None:
+    condition = {
+        "type": "RayClusterProvisioned",
+        "status": "True",
+        "reason": "AllPodRunningAndReadyFirstTime",
+        "message": "",
+        "lastTransitionTime": "2026-11-15T11:00:00Z",
+    }
+    wish = {labels.DISABLE_PROVISIONED_HEAD_RESTART: "true"}
+    cluster = a_cluster(a_group("small", 1), annotations=wish, status={"conditions": [condition]})
+    assert plan_pods(cluster, [], facts()) == []
+    assert created(plan_pods(a_cluster(annotations=wish), [], facts())) == [CreateHead()]
+
+
+# Workers
+
+
+def test_a_worker_that_ended_is_replaced_in_the_same_pass() -> None:
+    plan = plan_pods(a_cluster(a_group("small", 1)), [a_head(), a_worker("a", ended=True)], facts())
+    assert deleted(plan, Why.ENDED) == {"a"}
+    assert created(plan) == [CreateWorker("small", Slot(0))]
+
+
+def test_a_terminating_worker_is_replaced_and_not_deleted_again() -> None:
+    pods = [a_head(), a_worker("a", **GOING)]
+    assert plan_pods(a_cluster(a_group("small", 1)), pods, facts()) == [CreateWorker("small", Slot(0))]
+    assert plan_pods(a_cluster(a_group("small", 0)), pods, facts()) == []
+
+
+def test_a_worker_on_a_lost_node_is_removed_by_force() -> None:
+    plan = plan_pods(a_cluster(a_group("small", 0)), [a_head(), a_worker("a", **LONG_GONE)], facts())
+    assert deleted(plan, Why.LOST) == {"a"}
+
+
+def test_surplus_workers_go_the_least_useful_first() -> None:
+    cost: dict[str, Any] = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-5"}}
+    old, young = a_worker("old", age=100), a_worker("young", age=1)
+    cheap, unready = a_worker("cheap", age=200, **cost), a_worker("unready", age=300, ready=False)
+    order = [pod.name for pod in scale_down_order([old, cheap, young, unready])]
+    assert order == ["unready", "cheap", "young", "old"]
+    plan = plan_pods(a_cluster(a_group("small", 2)), [a_head(), old, cheap, young, unready], facts())
+    assert deleted(plan, Why.SURPLUS) == {"unready", "cheap"}
+
+
+def test_an_autoscaled_group_shrinks_only_by_name() -> None:
+    pods = [a_head(), a_worker("a"), a_worker("b"), a_worker("c")]
+    group = a_group("small", 1, scaleStrategy={"workersToDelete": ["b"]})
+    plan = plan_pods(a_cluster(group, enableInTreeAutoscaling=True), pods, facts())
+    assert deleted(plan) == deleted(plan, Why.ASKED) == {"b"}
+    shrinking = plan_pods(a_cluster(group, enableInTreeAutoscaling=True), pods, facts(may_shrink_autoscaled=True))
+    assert len(deleted(shrinking)) == 2
+
+
+def test_workers_to_delete_reaches_no_pod_of_another_group_and_not_the_head() -> None:
+    group = a_group("small", 1, scaleStrategy={"workersToDelete": ["other", "head"]})
+    pods = [a_head(), a_worker("a"), a_worker("other", "large")]
+    assert plan_pods(a_cluster(group, a_group("large", 1)), pods, facts()) == []
+
+
+def test_pods_of_a_removed_group_go_and_no_others() -> None:
+    pods = [a_head(), a_worker("a", "large"), a_worker("b", "small")]
+    plan = plan_pods(a_cluster(a_group("small", 1)), pods, facts())
+    assert plan == [DeletePod(pods[1], Why.GROUP_REMOVED)]
+
+
+def test_reordering_groups_changes_nothing() -> None:
+    pods = [a_head(), a_worker("a", "large"), a_worker("b", "small")]
+    groups = [a_group("small", 1), a_group("large", 1)]
+    assert plan_pods(a_cluster(*groups), pods, facts()) == plan_pods(a_cluster(*reversed(groups)), pods, facts()) == []
+
+
+def test_a_suspended_group_has_no_pods() -> None:
+    pods = [a_head(), a_worker("a"), a_worker("b", **GOING)]
+    plan = plan_pods(a_cluster(a_group("small", 2, suspend=True)), pods, facts())
+    assert plan == [DeletePod(pods[1], Why.GROUP_SUSPENDED)]
+
+
+def test_a_group_with_writes_in_flight_is_left_alone_and_others_are_not() -> None:
+    plan = plan_pods(a_cluster(a_group("small", 1), a_group("large", 1)), [a_head()], facts(unsettled={"small"}))
+    assert plan == [CreateWorker("large", Slot(0))]
+    assert plan_pods(a_cluster(), [], facts(unsettled={labels.HEAD_GROUP})) == []
+
+
+def test_new_workers_get_the_lowest_free_index() -> None:
+    pods = [a_head(), *(a_worker(str(n), labels={labels.REPLICA_INDEX: str(n)}) for n in (0, 2))]
+    plan = plan_pods(a_cluster(a_group("small", 4)), pods, facts())
+    assert plan == [CreateWorker("small", Slot(1)), CreateWorker("small", Slot(3))]
+    without = plan_pods(a_cluster(a_group("small", 1)), [a_head()], facts(has_indexes=False))
+    assert without == [CreateWorker("small", None)]
+
+
+@given(st.integers(0, 8), st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=8))
+def test_one_pass_always_ends_with_as_many_live_workers_as_asked_for(
+    replicas: int, states: list[tuple[bool, bool, bool]]
+) -> None:
+    pods = [
+        replace(a_worker(str(n), ready=ready, ended=ended), ends=NOW + timedelta(seconds=9) if going else None)
+        for n, (ready, ended, going) in enumerate(states)
+    ]
+    plan = plan_pods(a_cluster(a_group("small", replicas)), [a_head(), *pods], facts())
+    left = [pod for pod in pods if not pod.is_terminating and pod.name not in deleted(plan)]
+    assert len(left) + len(created(plan)) == replicas
+    assert not any(pod.has_ended for pod in left)
+    assert not (deleted(plan, Why.SURPLUS) and created(plan)), "nobody is given up while another is made"
+
+
+# Multi-host replicas
+
+
+def hosts(replica: str, index: int = 0, **fields: Any) -> list[Pod]:
+    return [a_host(replica, host, index, **fields) for host in (0, 1)]
+
+
+def tpu_cluster(replicas: int, **fields: Any) -> Any:
+    return a_cluster(a_group("tpu", replicas, numOfHosts=2, **fields))
+
+
+def test_a_multi_host_replica_is_made_whole() -> None:
+    plan = plan_pods(tpu_cluster(1), [a_head()], facts())
+    assert plan == [CreateWorker("tpu", Slot(0, "tpu-new00", host)) for host in (0, 1)]
+
+
+def test_a_replica_that_lost_a_pod_goes_and_is_made_anew() -> None:
+    plan = plan_pods(tpu_cluster(1), [a_head(), a_host("tpu-a", 0)], facts())
+    assert deleted(plan, Why.INCOMPLETE) == {"tpu-a-0"}
+    assert len(created(plan)) == 2
+
+
+def test_a_replica_that_is_still_being_made_is_completed() -> None:
+    plan = plan_pods(tpu_cluster(1), [a_head(), a_host("tpu-a", 0, index=3, age=5)], facts())
+    assert plan == [CreateWorker("tpu", Slot(3, "tpu-a", 1))]
+
+
+@pytest.mark.parametrize("fate", [{"ended": True}, GOING])
+def test_a_replica_shares_the_fate_of_each_of_its_pods(fate: dict[str, Any]) -> None:
+    pods = [a_head(), a_host("tpu-a", 0, **fate), a_host("tpu-a", 1), *hosts("tpu-b", 1)]
+    plan = plan_pods(tpu_cluster(2), pods, facts())
+    assert deleted(plan, Why.INCOMPLETE) == {"tpu-a-1"}
+    assert created(plan) == [CreateWorker("tpu", Slot(0, "tpu-new00", host)) for host in (0, 1)]
+
+
+def test_a_named_worker_takes_its_whole_replica_along() -> None:
+    cluster = tpu_cluster(1, scaleStrategy={"workersToDelete": ["tpu-a-1"]})
+    plan = plan_pods(cluster, [a_head(), *hosts("tpu-a"), *hosts("tpu-b", 1)], facts())
+    assert deleted(plan) == {"tpu-a-0", "tpu-a-1"}
+    assert created(plan) == []
+
+
+def test_surplus_replicas_go_whole() -> None:
+    pods = [a_head(), *hosts("tpu-a"), a_host("tpu-b", 0, 1), a_host("tpu-b", 1, 1, ready=False)]
+    assert deleted(plan_pods(tpu_cluster(1), pods, facts()), Why.SURPLUS) == {"tpu-b-0", "tpu-b-1"}
+
+
+# Suspend, recreate, take-over
+
+
+def condition(name: str) -> dict[str, Any]:
+    return {
+        "type": name,
+        "status": "True",
+        "reason": name,
+        "message": "",
+        "lastTransitionTime": "2026-11-15T11:00:00Z",
+    }
+
+
+def test_suspending_deletes_every_pod_once_and_goes_on_when_taken_back() -> None:
+    pods = [a_head(), a_worker("a"), a_worker("b", **GOING)]
+    for cluster in (
+        a_cluster(a_group("small", 2), suspend=True),
+        a_cluster(a_group("small", 2), suspend=False, status={"conditions": [condition("RayClusterSuspending")]}),
+    ):
+        plan = plan_pods(cluster, pods, facts())
+        assert deleted(plan, Why.SUSPENDED) == {"head", "a"}
+        assert created(plan) == []
+
+
+@pytest.mark.parametrize("wish", [{"suspend": False}, {}])
+def test_a_suspended_cluster_stays_so_until_it_is_no_longer_asked_for(wish: dict[str, Any]) -> None:
+    status = {"conditions": [condition("RayClusterSuspended")]}
+    assert plan_pods(a_cluster(suspend=True, status=status), [], facts()) == []
+    assert plan_pods(a_cluster(status=status, **wish), [], facts()) == [CreateHead()]
+
+
+RECREATE = {"upgradeStrategy": {"type": "Recreate"}}
+
+
+def head_of(version: str, hash_: str) -> Pod:
+    return a_head(annotations={labels.KUBERAY_VERSION: version, labels.RECREATE_HASH: hash_})
+
+
+def test_a_changed_spec_recreates_all_pods_where_asked_for() -> None:
+    pods = [head_of("raykeeper-1", "old hash"), a_worker("a")]
+    assert deleted(plan_pods(a_cluster(a_group("small", 1), **RECREATE), pods, facts()), Why.RECREATE) == {"head", "a"}
+    assert plan_pods(a_cluster(a_group("small", 1)), pods, facts()) == []
+
+
+def test_a_head_that_another_version_made_is_adopted_without_touching_a_pod() -> None:
+    pods = [head_of("v1.7.0", "a hash of KubeRay's"), a_worker("a")]
+    assert plan_pods(a_cluster(a_group("small", 1), **RECREATE), pods, facts()) == [RefreshHead(pods[0])]
+
+
+def test_the_same_spec_recreates_nothing() -> None:
+    pods = [head_of("raykeeper-1", "hash")]
+    assert plan_pods(a_cluster(**RECREATE), pods, facts()) == []
