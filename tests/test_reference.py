@@ -9,12 +9,12 @@ from typing import Annotated
 import pytest
 import typer
 
+from raykeeper.api.crd.descriptions import field_docs
 from tools.generate import (
     DOCS,
     PAGES,
     Undocumented,
     command_sections,
-    field_docs,
     settings_section,
     undocumented_variable,
 )

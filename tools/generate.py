@@ -1,11 +1,10 @@
-"""Writes the reference pages under `docs/` from the code; `--check` only says which of them are out of date.
+"""Writes the reference pages under `docs/` and the CRDs from the code; `--check` only says which are out of date.
 
 A flag or setting without a description stops it, so nothing can be added undocumented.
 """
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import difflib
 import importlib
@@ -13,7 +12,6 @@ import inspect
 import pkgutil
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +22,12 @@ from typer.core import TyperGroup, TyperOption
 
 import bed
 import raykeeper
+from raykeeper.api.crd.definition import definition_of
+from raykeeper.api.crd.descriptions import field_docs
+from raykeeper.api.crd.files import CHART_FOLDER
+from raykeeper.api.crd.kinds import KINDS
+from raykeeper.api.crd.kubernetes import KubernetesTypes
+from raykeeper.api.crd.rendering import to_yaml
 from raykeeper.operator.environment import VARIABLES
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -108,18 +112,6 @@ def settings_section(item: type[Any]) -> str:
     return "\n".join([title, "| setting | default | meaning |", "|---|---|---|", *rows, ""])
 
 
-def field_docs(item: type[Any]) -> dict[str, str]:
-    """The string written under each field of a class."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(item))).body
-    assert isinstance(definition, ast.ClassDef)
-    docs = {}
-    for field, text in zip(definition.body, definition.body[1:], strict=False):
-        is_text = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
-            docs[field.target.id] = " ".join(str(text.value.value).split())  # type: ignore[attr-defined]
-    return docs
-
-
 _VARIABLE = re.compile(r'"(RAYKEEPER_[A-Z_]+)"')
 _VARIABLE_DOCS = {
     "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
@@ -145,11 +137,19 @@ def undocumented_variable(sources: Iterable[Path]) -> str | None:
 PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "settings.md": settings_page}
 
 
-def main() -> int:
-    """Write the pages, or with `--check` show how they differ."""
-    check, stale = "--check" in sys.argv[1:], 0
+def generated_files() -> Iterator[tuple[Path, str]]:
+    """Every generated file with what it should contain."""
     for name, page in PAGES.items():
-        path, new = DOCS / name, page()
+        yield DOCS / name, page()
+    kubernetes = KubernetesTypes.committed()
+    for kind in KINDS:
+        yield CHART_FOLDER / kind.file_name, to_yaml(definition_of(kind, kubernetes))
+
+
+def main() -> int:
+    """Write the files, or with `--check` show how they differ."""
+    check, stale = "--check" in sys.argv[1:], 0
+    for path, new in generated_files():
         old = path.read_text() if path.exists() else ""
         if old == new:
             continue

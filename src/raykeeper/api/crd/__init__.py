@@ -1,0 +1,1 @@
+"""From the types of `ray.io` to CustomResourceDefinitions: pure functions that need no server."""
