@@ -1,0 +1,165 @@
+"""The status says what is the case, at all times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from operator_raycluster import NOW, TEMPLATE, a_cluster, a_group, a_head, a_worker
+from raykeeper.api.conditions import Condition, find_condition
+from raykeeper.api.raycluster import RayCluster, RayClusterStatus
+from raykeeper.operator.raycluster.conditions import to_reason
+from raykeeper.operator.raycluster.pod import Pod
+from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of
+
+LATER = NOW.replace(hour=13)
+SERVICE = {
+    "metadata": {"name": "cluster-head-svc"},
+    "spec": {
+        "clusterIP": "None",
+        "ports": [
+            {"name": "dashboard", "port": 8265, "targetPort": 8265},
+            {"name": "gcs", "port": 1, "nodePort": 30001},
+        ],
+    },
+}
+
+
+def status(cluster: RayCluster, *pods: Pod, **fields: Any) -> RayClusterStatus:
+    return status_of(cluster, Outcome(pods, SERVICE, **{"now": NOW, **fields}))
+
+
+def after(cluster: RayCluster, known: RayClusterStatus) -> RayCluster:
+    """The cluster once that status was written."""
+    return msgspec.structs.replace(cluster, status=known)
+
+
+def condition(status: RayClusterStatus, name: str) -> Condition:
+    found = find_condition(status.conditions, name)
+    assert found is not None
+    return found
+
+
+def test_a_cluster_is_ready_when_all_its_pods_are() -> None:
+    cluster = a_cluster(a_group("small", 1))
+    ready = status(cluster, a_head(), a_worker("a"))
+    assert ready.state == "ready"
+    assert ready.state_transition_times == {"ready": "2026-11-15T12:00:00Z"}
+    assert condition(ready, "RayClusterProvisioned").status == "True"
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        [],
+        [a_head()],
+        [a_worker("a")],
+        [a_head(), a_worker("a", ready=False)],
+        [a_head(ready=False), a_worker("a")],
+        [a_head(), a_worker("a"), a_worker("b")],
+        [a_head(), a_worker("a"), a_worker("b", "removed")],
+    ],
+)
+def test_a_cluster_that_is_no_longer_ready_does_not_say_so(pods: list[Pod]) -> None:
+    cluster = a_cluster(a_group("small", 1))
+    cluster = after(cluster, status(cluster, a_head(), a_worker("a")))
+    now = status(cluster, *pods)
+    assert now.state == ""
+    assert condition(now, "RayClusterProvisioned").status == "True", "it was, once"
+
+
+def test_provisioned_waits_for_pods_that_are_not_there_yet() -> None:
+    assert (
+        condition(status(a_cluster(a_group("small", 2)), a_head(), a_worker("a")), "RayClusterProvisioned").status
+        == "False"
+    )
+
+
+def test_the_head_condition_names_what_its_container_waits_for() -> None:
+    assert condition(status(a_cluster()), "HeadPodReady").reason == "HeadPodNotFound"
+    waiting = a_head(ready=False, ready_reason="ImagePullBackOff", ready_message="ray: no such image")
+    found = condition(status(a_cluster(), waiting), "HeadPodReady")
+    assert (found.status, found.reason, found.message) == ("False", "ImagePullBackOff", "ray: no such image")
+
+
+@pytest.mark.parametrize(("text", "reason"), [("", "Unknown"), ("Error: 1!", "Error"), ("OOMKilled", "OOMKilled")])
+def test_any_text_becomes_a_reason_that_kubernetes_takes(text: str, reason: str) -> None:
+    assert to_reason(text) == reason
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
+    cluster = a_cluster()
+    first = status(cluster, a_head())
+    second = status(after(cluster, first), a_head(ready_reason="Other"), now=LATER)
+    assert condition(second, "HeadPodReady").reason == "Other"
+    assert condition(second, "HeadPodReady").last_transition_time == "2026-11-15T12:00:00Z"
+    third = status(after(cluster, second), now=LATER)
+    assert condition(third, "HeadPodReady").last_transition_time == "2026-11-15T13:00:00Z"
+
+
+def test_nothing_changes_while_nothing_happens() -> None:
+    cluster = a_cluster(a_group("small", 1))
+    known = status(cluster, a_head(), a_worker("a"))
+    assert status(after(cluster, known), a_head(), a_worker("a"), now=LATER) == known
+
+
+def test_numbers_and_places_are_those_of_the_pods_and_the_service() -> None:
+    group = a_group("small", 9, minReplicas=1, maxReplicas=2, numOfHosts=2)
+    now = status(a_cluster(group), a_head(), a_worker("a"), a_worker("b", ready=False), a_worker("c", phase="Pending"))
+    assert (now.desired_worker_replicas, now.min_worker_replicas, now.max_worker_replicas) == (4, 2, 4)
+    assert (now.ready_worker_replicas, now.available_worker_replicas) == (2, 2)
+    assert now.endpoints == {"dashboard": "8265", "gcs": "30001"}
+    assert (now.head.pod_name, now.head.pod_ip) == ("head", "10.0.0.1")
+    assert (now.head.service_name, now.head.service_ip) == ("cluster-head-svc", "10.0.0.1")
+
+
+def test_limits_that_nobody_set_do_not_overflow() -> None:
+    assert status(a_cluster(a_group("small", 0, numOfHosts=4))).max_worker_replicas == 2**31 - 1
+
+
+def test_resources_are_summed_over_all_desired_pods() -> None:
+    resources = {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}, "requests": {"cpu": "1500m", "memory": "1Gi"}}
+    template = {"spec": {"containers": [{"name": "ray", "resources": resources}]}}
+    group = a_group("small", 9, maxReplicas=2, template=template)
+    now = status(a_cluster(group, headGroupSpec={"template": template}))
+    assert (now.desired_cpu, now.desired_memory, now.desired_gpu, now.desired_tpu) == ("4500m", "3Gi", "3", "0")
+    assert TEMPLATE["spec"]["containers"][0].get("resources") is None
+
+
+def test_a_refused_pod_is_a_condition_until_it_is_over() -> None:
+    cluster = a_cluster()
+    refused = status(cluster, failure=Failure("FailedCreateHeadPod", "exceeded quota"))
+    assert condition(refused, "ReplicaFailure").message == "exceeded quota"
+    assert find_condition(status(after(cluster, refused), a_head()).conditions, "ReplicaFailure") is None
+
+
+def test_suspending_ends_in_suspended_and_resuming_in_neither() -> None:
+    cluster = a_cluster(suspend=True)
+    going = status(cluster, a_head())
+    assert condition(going, "RayClusterSuspending").status == "True"
+    assert (going.state, condition(going, "RayClusterSuspended").status) == ("", "False")
+    gone = status(after(cluster, going))
+    assert (gone.state, condition(gone, "RayClusterSuspended").status) == ("suspended", "True")
+    assert condition(gone, "RayClusterSuspending").status == "False"
+    assert condition(gone, "RayClusterProvisioned").status == "False"
+    resumed = status(after(a_cluster(suspend=False), gone), a_head())
+    assert (resumed.state, condition(resumed, "RayClusterSuspended").status) == ("ready", "False")
+
+
+def test_suspending_is_brought_to_its_end_when_taken_back() -> None:
+    going = status(a_cluster(suspend=True), a_head())
+    taken_back = after(a_cluster(suspend=False), going)
+    assert condition(status(taken_back, a_head()), "RayClusterSuspending").status == "True"
+    assert condition(status(taken_back), "RayClusterSuspended").status == "True"
+
+
+def test_an_invalid_spec_is_said_and_forgotten_when_it_is_mended() -> None:
+    cluster = a_cluster()
+    cluster = after(cluster, status(cluster, a_head()))
+    wrong = invalid_status(cluster, Failure("InvalidRayClusterSpec", "spec.x is wrong"), NOW)
+    assert condition(wrong, "RayClusterInvalid").message == "spec.x is wrong"
+    assert condition(wrong, "HeadPodReady").status == "True"
+    mended = status(after(cluster, wrong), a_head())
+    assert find_condition(mended.conditions, "RayClusterInvalid") is None
