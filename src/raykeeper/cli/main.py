@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from raykeeper.cli import crds
 from raykeeper.errors import Misconfigured, RaykeeperError
 
 # Plain help text: rich would double the time of `--help`.
@@ -18,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+crds.register(app)
 
 
 @app.callback()
