@@ -24,7 +24,7 @@ import bed
 import raykeeper
 from raykeeper.api.crd.definition import definition_of
 from raykeeper.api.crd.descriptions import field_docs
-from raykeeper.api.crd.files import CHART_FOLDER
+from raykeeper.api.crd.files import CRD_FOLDER
 from raykeeper.api.crd.kinds import KINDS
 from raykeeper.api.crd.kubernetes import KubernetesTypes
 from raykeeper.api.crd.rendering import to_yaml
@@ -143,7 +143,7 @@ def generated_files() -> Iterator[tuple[Path, str]]:
         yield DOCS / name, page()
     kubernetes = KubernetesTypes.committed()
     for kind in KINDS:
-        yield CHART_FOLDER / kind.file_name, to_yaml(definition_of(kind, kubernetes))
+        yield CRD_FOLDER / kind.file_name, to_yaml(definition_of(kind, kubernetes))
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""The CRDs as files: generated into the Helm chart, and from there packed into the wheel."""
+"""The CRDs as files, which are read whole: printing them must not cost the time of making them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ from typing import Final
 
 from raykeeper.errors import Misconfigured
 
-_API: Final = Path(__file__).parent.parent
-_PACKED: Final = _API / "crds"
-CHART_FOLDER: Final = _API.parents[2] / "helm-chart" / "kuberay-operator" / "crds"
-"""Where they are in a checkout."""
-
-
-def crd_folder() -> Path:
-    """The folder with one file per CRD: in the wheel beside this package, in a checkout that of the chart."""
-    return _PACKED if _PACKED.exists() else CHART_FOLDER
+CRD_FOLDER: Final = Path(__file__).parent.parent / "crds"
+"""One file per CRD. In a checkout a link to that of the Helm chart, in the wheel the files themselves."""
 
 
 def crd_files() -> dict[str, Path]:
     """The files by the plural of their kind, such as `rayclusters`."""
-    return {path.stem.partition("_")[2]: path for path in sorted(crd_folder().glob("*.yaml"))}
+    return {path.stem.partition("_")[2]: path for path in sorted(CRD_FOLDER.glob("*.yaml"))}
 
 
 def find_crd_files(names: list[str]) -> list[Path]:
