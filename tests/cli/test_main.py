@@ -32,7 +32,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_help_lists_only_programs_that_are_there() -> None:
     listed = CliRunner().invoke(cli.app, ["--help"]).output.partition("Commands:")[2]
-    assert [line.split()[0] for line in listed.strip().splitlines()] == ["crds", "version"]
+    assert [line.split()[0] for line in listed.strip().splitlines()] == ["operator", "crds", "version"]
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
@@ -55,7 +55,7 @@ def test_an_error_of_ours_is_one_line_and_an_exit_code(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(cli, "app", lambda: app([], standalone_mode=False))
+    monkeypatch.setattr(cli, "app", lambda _: app([], standalone_mode=False))
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     assert exit_.value.code == code

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Annotated
 
 import typer
 
-from raykeeper.cli import crds
+from raykeeper.cli import crds, operator
 from raykeeper.errors import Misconfigured, RaykeeperError
 
 # Plain help text: rich would double the time of `--help`.
@@ -19,7 +21,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+operator.register(app)
 crds.register(app)
+
+COMMAND_OF_PROGRAM = {"manager": "operator"}
+"""Names of KubeRay's programs, under which existing manifests start ours."""
 
 
 @app.callback()
@@ -39,10 +45,20 @@ def version(
     typer.echo(number if short else f"raykeeper {number} (Python {platform.python_version()}, {platform.system()})")
 
 
+def to_arguments(argv: Sequence[str]) -> list[str]:
+    """What stands after the program's name; under a name of KubeRay's, the command comes first."""
+    command = COMMAND_OF_PROGRAM.get(PurePath(argv[0]).name)
+    return [command, *argv[1:]] if command else list(argv[1:])
+
+
 def main() -> None:
     """Entry point: an error of ours is one line on stderr, never a traceback."""
     try:
-        app()
+        app(to_arguments(sys.argv))
     except RaykeeperError as exc:
         typer.echo(f"raykeeper: {exc}", err=True)
         sys.exit(2 if isinstance(exc, Misconfigured) else 1)
+
+
+if __name__ == "__main__":
+    main()

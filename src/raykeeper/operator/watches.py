@@ -1,0 +1,138 @@
+"""What controllers look at: kinds of objects in shared caches, and whose reconcile a change of one asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from raykeeper.api.meta import Object, ObjectKey, Resource
+from raykeeper.clock import Clock
+from raykeeper.kube.client import Kube
+from raykeeper.kube.informers.cache import Cache, IndexFunction
+from raykeeper.kube.informers.informer import Handler, Informer
+from raykeeper.kube.metrics import KubeMetrics
+
+O = TypeVar("O", bound=Object)  # noqa: E741 - reads as "object" beside T for "anything"
+
+
+@dataclass(frozen=True, eq=False)
+class WatchedKind(Generic[O]):
+    """A selection of objects that is followed in one cache, whoever looks at it. Two are never the same."""
+
+    resource: Resource[O]
+    labels: str | None = None
+    """Label selector in Kubernetes' spelling; what it leaves out is neither sent to us nor kept."""
+    indexes: Mapping[str, IndexFunction[O]] = field(default_factory=dict)
+    """Ways to find objects in the cache."""
+
+
+def any_change(_old: Object, _new: Object) -> bool:
+    """Every change matters."""
+    return True
+
+
+def more_than_status(old: Object, new: Object) -> bool:
+    """Whether anything but the status changed, which we write ourselves."""
+    before, after = old.metadata, new.metadata
+    return (
+        before.generation != after.generation
+        or before.labels != after.labels
+        or before.annotations != after.annotations
+        or before.deletion_timestamp != after.deletion_timestamp
+        or before.finalizers != after.finalizers
+    )
+
+
+def itself(item: Object) -> Iterable[ObjectKey]:
+    """A change of an object asks for its own reconcile."""
+    return (item.key,)
+
+
+def controlled_by(kind: Resource[Any]) -> Callable[[Object], Iterable[ObjectKey]]:
+    """A change of an object asks for the reconcile of its controlling owner, if that is of `kind`."""
+
+    def owners(item: Object) -> Iterable[ObjectKey]:
+        for owner in item.metadata.owner_references:
+            if owner.controller and owner.kind == kind.kind and owner.api_version.partition("/")[0] == kind.group:
+                yield ObjectKey(item.metadata.namespace, owner.name)
+
+    return owners
+
+
+@dataclass(frozen=True)
+class Watch(Generic[O]):
+    """Changes of one kind that a controller reacts to."""
+
+    kind: WatchedKind[O]
+    concerns: Callable[[O], Iterable[ObjectKey]]
+    """The keys to reconcile; asked of the state before and the state after."""
+    is_news: Callable[[O, O], bool] = any_change
+    """Whether a change from one state to the next matters; appearing and going always does."""
+
+    def handler(self, add: Callable[[ObjectKey], None]) -> Handler[O]:
+        """What the informer of this kind is to call, so that `add` is called with the keys concerned."""
+
+        def on_change(old: O | None, new: O | None) -> None:
+            if old is not None and new is not None and not self.is_news(old, new):
+                return
+            for key in {key for state in (old, new) if state is not None for key in self.concerns(state)}:
+                add(key)
+
+        return on_change
+
+
+class Informers:
+    """One informer for each kind, shared by all who ask before they are started."""
+
+    def __init__(self, kube: Kube, namespaces: Iterable[str], metrics: KubeMetrics, clock: Clock) -> None:
+        self._kube = kube
+        self._namespaces = tuple(sorted(namespaces))
+        self._metrics = metrics
+        self._clock = clock
+        self._informers: dict[WatchedKind[Any], Informer[Any]] = {}
+        self._is_started = False
+
+    def of(self, kind: WatchedKind[O]) -> Informer[O]:
+        """The informer of that kind; a first ask after the start is a bug, for it would never fill."""
+        if kind not in self._informers:
+            if self._is_started:
+                raise LookupError(f"{kind.resource} was not asked for before the informers were started")
+            self._informers[kind] = Informer(
+                self._kube,
+                kind.resource,
+                self._metrics,
+                namespaces=self._namespaces,
+                labels=kind.labels,
+                indexes=kind.indexes,
+                clock=self._clock,
+            )
+        return cast(Informer[O], self._informers[kind])
+
+    def cache(self, kind: WatchedKind[O]) -> Cache[O]:
+        """The objects of that kind as far as they are known here."""
+        return self.of(kind).cache
+
+    async def run(self) -> None:
+        """Follow the server until cancelled."""
+        self._is_started = True
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers.values():
+                group.create_task(informer.run())
+            # Also where there is nothing to follow, this ends only when it is cancelled.
+            await asyncio.get_running_loop().create_future()
+
+    async def wait_synced(self) -> None:
+        """Return once every cache holds its first list."""
+        for informer in self._informers.values():
+            await informer.wait_synced()
+
+    def problem(self) -> str | None:
+        """Why some cache is not what the server has, for a readiness check; None when all are."""
+        for kind, informer in self._informers.items():
+            if informer.problem:
+                return informer.problem
+            if not informer.has_synced:
+                return f"the list of {kind.resource} is not complete yet"
+        return None
