@@ -1,0 +1,182 @@
+"""Carries out what was decided about pods: every write to pods is here, each remembered until the cache shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from raykeeper.api import labels
+from raykeeper.api.meta import JSON, ObjectKey
+from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
+from raykeeper.errors import Unavailable
+from raykeeper.kube.client import Kube
+from raykeeper.kube.controllers.expectations import Expectations
+from raykeeper.kube.errors import ApiError, Conflict, NotFound
+from raykeeper.kube.events.series import ObjectRef
+from raykeeper.kube.events.writer import EventRecorder
+from raykeeper.kube.resources import PODS
+from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
+from raykeeper.operator.raycluster.status import Failure
+from raykeeper.operator.slow_start import slow_start
+
+T = TypeVar("T")
+
+NAMES_IN_NOTE = 10  # an Event has room for a kilobyte
+
+
+class GroupKey(NamedTuple):
+    """One group of one cluster: what expectations are kept for."""
+
+    cluster: ObjectKey
+    group: str
+
+
+@dataclass(frozen=True)
+class PodFactory:
+    """Makes the pods that actions ask for; their names are decided here, before they are sent."""
+
+    head: Callable[[RayCluster], JSON]
+    worker: Callable[[RayCluster, CreateWorker], JSON]
+    marks: Callable[[RayCluster], dict[str, str]]
+    """The annotations by which a head pod tells its version and the hash of its spec."""
+
+
+class Deed(NamedTuple):
+    """One kind of write: the verb, and whether the pods are heads."""
+
+    verb: str
+    is_head: bool
+
+    @property
+    def done(self) -> str:
+        """Reason of the Event when it was done, as KubeRay spells it."""
+        return f"{self.verb}d{self._pod}"
+
+    @property
+    def refused(self) -> str:
+        """Reason of the Warning when it was refused."""
+        return f"FailedTo{self.verb}{self._pod}"
+
+    @property
+    def failure(self) -> str:
+        """Reason of the condition ReplicaFailure."""
+        return f"Failed{self.verb}{self._pod}"
+
+    @property
+    def _pod(self) -> str:
+        return "HeadPod" if self.is_head else "WorkerPod"
+
+
+@dataclass
+class Ledger:
+    """What a pass did to pods and what was refused."""
+
+    done: dict[tuple[Deed, str], list[str]] = field(default_factory=dict)
+    """Names of pods by deed and explanation."""
+    refused: list[tuple[Deed, Exception]] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Exception]:
+        return [error for _, error in self.refused]
+
+    @property
+    def failure(self) -> Failure | None:
+        """What the status says about the first refusal."""
+        if not self.refused:
+            return None
+        deed, error = self.refused[0]
+        return Failure(deed.failure, str(error))
+
+
+class PodWriter:
+    """Applies pod actions, one cluster at a time for each caller."""
+
+    def __init__(
+        self, kube: Kube, factory: PodFactory, expectations: Expectations[GroupKey], recorder: EventRecorder
+    ) -> None:
+        self._kube = kube
+        self._factory = factory
+        self._expectations = expectations
+        self._recorder = recorder
+
+    async def apply(self, cluster: RayCluster, actions: Sequence[PodAction]) -> Ledger:
+        """Delete, refresh, create. What is refused ends that kind of write for this pass and is told, not raised."""
+        ledger = Ledger()
+        deletes = [action for action in actions if isinstance(action, DeletePod)]
+        refreshes = [action for action in actions if isinstance(action, RefreshHead)]
+        creates = [action for action in actions if isinstance(action, CreateHead | CreateWorker)]
+        await _until_refused(deletes, lambda action: self._delete(cluster, action, ledger))
+        await _until_refused(refreshes, lambda action: self._refresh(cluster, action))
+        await _until_refused(creates, lambda action: self._create(cluster, action, ledger))
+        self._tell(cluster, ledger)
+        return ledger
+
+    async def _create(self, cluster: RayCluster, action: CreateHead | CreateWorker, ledger: Ledger) -> None:
+        if isinstance(action, CreateHead):
+            deed, group, body = Deed("Create", True), labels.HEAD_GROUP, self._factory.head(cluster)
+        else:
+            deed, group, body = Deed("Create", False), action.group, self._factory.worker(cluster, action)
+        owner, name = GroupKey(cluster.key, group), body["metadata"]["name"]
+        self._expectations.expect_create(owner, name)
+        try:
+            pod = await self._kube.create(PODS, body, cluster.metadata.namespace)
+        except Unavailable as error:
+            self._expectations.create_unsure(owner, name)
+            ledger.refused.append((deed, error))
+            raise
+        except ApiError as error:
+            self._expectations.create_failed(owner, name)
+            ledger.refused.append((deed, error))
+            raise
+        self._expectations.create_answered(owner, name, pod.metadata.uid)
+        ledger.done.setdefault((deed, f"of group {group}"), []).append(name)
+
+    async def _delete(self, cluster: RayCluster, action: DeletePod, ledger: Ledger) -> None:
+        pod, deed = action.pod, Deed("Delete", action.pod.is_head)
+        owner = GroupKey(cluster.key, pod.group)
+        self._expectations.expect_delete(owner, pod.uid)
+        try:
+            key = ObjectKey(cluster.metadata.namespace, pod.name)
+            await self._kube.delete(PODS, key, uid=pod.uid, grace_seconds=0 if action.is_forced else None)
+        except (NotFound, Conflict):
+            self._expectations.delete_failed(owner, pod.uid)  # gone already; the cache will say so
+        except (ApiError, Unavailable) as error:
+            self._expectations.delete_failed(owner, pod.uid)
+            ledger.refused.append((deed, error))
+            raise
+        else:
+            ledger.done.setdefault((deed, action.why.value), []).append(pod.name)
+
+    async def _refresh(self, cluster: RayCluster, action: RefreshHead) -> None:
+        patch = {"metadata": {"uid": action.pod.uid, "annotations": self._factory.marks(cluster)}}
+        await self._kube.merge_patch(PODS, ObjectKey(cluster.metadata.namespace, action.pod.name), patch)
+
+    def _tell(self, cluster: RayCluster, ledger: Ledger) -> None:
+        """One Event for each kind of deed, however many pods it was done to."""
+        regarding = cluster_ref(cluster)
+        for (deed, explanation), names in ledger.done.items():
+            note = f"{deed.verb}d {_enumerated(names)} {explanation}"
+            if deed.verb == "Delete":
+                note = f"Deleted {_enumerated(names)}: {explanation}"
+            self._recorder.normal(regarding, deed.done, note, action=deed.verb)
+        for deed, error in ledger.refused[:1]:
+            self._recorder.warning(regarding, deed.refused, str(error), action=deed.verb)
+
+
+async def _until_refused(items: Sequence[T], write: Callable[[T], Awaitable[None]]) -> None:
+    """Write in parallel; a refusal by the world ends it, anything else rises."""
+    try:
+        await slow_start(items, write)
+    except* (ApiError, Unavailable):
+        pass  # in the ledger
+
+
+def cluster_ref(cluster: RayCluster) -> ObjectRef:
+    meta = cluster.metadata
+    return ObjectRef(RAY_CLUSTERS.api_version, RAY_CLUSTERS.kind, meta.namespace, meta.name, meta.uid)
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMES_IN_NOTE])
+    return shown if len(names) <= NAMES_IN_NOTE else f"{len(names)} pods ({shown}, ...)"
