@@ -7,7 +7,7 @@ from typing import Final
 
 from raykeeper.errors import Misconfigured
 
-CRD_FOLDER: Final = Path(__file__).parent.parent / "crds"
+CRD_FOLDER: Final = (Path(__file__).parent.parent / "crds").resolve()
 """One file per CRD. In a checkout a link to that of the Helm chart, in the wheel the files themselves."""
 
 

@@ -1,0 +1,26 @@
+"""The CRDs of `ray.io` in a control plane of the bed."""
+
+from __future__ import annotations
+
+import pytest
+
+from bed.control_plane import ControlPlane
+from bed.locks import file_lock
+from raykeeper.api.crd.files import CRD_FOLDER, crd_files
+
+
+def install_ray_crds(plane: ControlPlane) -> None:
+    """Install them and return once all kinds are served; a plane that serves them is left as it is."""
+    collections = [f"/apis/ray.io/v1/{plural}" for plural in crd_files()]
+    if not all(plane.admin.answers(path) for path in collections):
+        plane.kubectl("apply", "--server-side", f"--filename={CRD_FOLDER}")
+    for path in collections:
+        plane.wait_for(path)
+
+
+@pytest.fixture(scope="session")
+def ray_crds(control_plane: ControlPlane) -> ControlPlane:
+    """The control plane of this test run, which knows RayClusters and the like; safe to use in every worker."""
+    with file_lock(control_plane.folder / "ray-crds.lock"):
+        install_ray_crds(control_plane)
+    return control_plane
