@@ -14,7 +14,6 @@ from bed.node.layers import pack
 from bed.progress import step
 
 SUITE = "bookworm"  # its Python is 3.11, the version the Ray environment is made for
-MIRROR = "http://deb.debian.org/debian"
 PACKAGES = (
     "ca-certificates",
     "curl",
@@ -89,6 +88,6 @@ def _make(layer: Path) -> None:
 
 
 def debootstrap_command(tree: Path) -> list[str]:
-    """Debootstrap in a mount namespace of its own: a killed one must not leave /proc mounted inside `tree`."""
-    debootstrap = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(tree), MIRROR]
+    """Debootstrap from its own default mirror, in a mount namespace: a killed one must not leave /proc in `tree`."""
+    debootstrap = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(tree)]
     return ["unshare", "--mount", "--propagation=private", *debootstrap]
