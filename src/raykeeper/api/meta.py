@@ -33,6 +33,7 @@ class OwnerReference(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     uid: str
     api_version: str = ""
     controller: bool = False
+    block_owner_deletion: bool = False
 
 
 class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):

@@ -1,0 +1,111 @@
+"""All children that a cluster should have besides its pods, in the order in which they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from raykeeper.api.meta import JSON
+from raykeeper.api.raycluster import RayCluster
+from raykeeper.errors import InvalidSpec
+from raykeeper.operator.raycluster import features
+from raykeeper.operator.raycluster.children import auth_secret, ingress, rbac, route, services, storage
+from raykeeper.operator.raycluster.children.drift import Drift
+from raykeeper.operator.raycluster.children.service_drift import service_drift
+
+
+@dataclass(frozen=True)
+class ChildSettings:
+    """What the operator's settings and surroundings decide about children."""
+
+    headless_head_service: bool = True
+    """Whether a head service of type ClusterIP has no address of its own."""
+    uses_routes: bool = False
+    """Whether a Route of OpenShift stands in for the Ingress."""
+
+
+class ChildKey(NamedTuple):
+    """Tells the children of one cluster apart."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Children:
+    """What should be, and what was asked for and cannot be."""
+
+    desired: tuple[JSON, ...]
+    problems: tuple[InvalidSpec, ...] = ()
+
+    @property
+    def keys(self) -> frozenset[ChildKey]:
+        return frozenset(child_key(child) for child in self.desired)
+
+
+def child_key(child: JSON) -> ChildKey:
+    return ChildKey(child["kind"], child["metadata"]["name"])
+
+
+def desired_children(cluster: RayCluster, settings: ChildSettings, random_bytes: bytes) -> Children:
+    """Every child but the pods. The random bytes become the cluster's token, where the Secret has to be made."""
+    before = [*_rbac(cluster), *_door(cluster, settings), *_secret(cluster, random_bytes)]
+    before.append(services.desired_head_service(cluster, headless=settings.headless_head_service))
+    if features.needs_headless_worker_service(cluster.spec):
+        before.append(services.desired_headless_worker_service(cluster))
+    serve, problems = _serve_service(cluster)
+    return Children((*before, *serve, *_claim(cluster)), problems)
+
+
+def _rbac(cluster: RayCluster) -> Iterator[JSON]:
+    if not features.is_autoscaled(cluster.spec):
+        return
+    if rbac.users_service_account(cluster) is None:
+        yield rbac.desired_service_account(cluster)
+    yield rbac.desired_role(cluster)
+    yield rbac.desired_role_binding(cluster)
+
+
+def _door(cluster: RayCluster, settings: ChildSettings) -> Iterator[JSON]:
+    if cluster.spec.head_group_spec.enable_ingress:
+        yield route.desired_route(cluster) if settings.uses_routes else ingress.desired_ingress(cluster)
+
+
+def _secret(cluster: RayCluster, random_bytes: bytes) -> Iterator[JSON]:
+    if features.needs_auth_secret(cluster.spec):
+        yield auth_secret.desired_auth_secret(cluster, random_bytes)
+
+
+def _serve_service(cluster: RayCluster) -> tuple[list[JSON], tuple[InvalidSpec, ...]]:
+    """Without a port for Ray Serve there is no service, which keeps nothing else from being made."""
+    if not features.needs_serve_service(cluster.metadata.annotations):
+        return [], ()
+    try:
+        return [services.desired_serve_service(cluster)], ()
+    except InvalidSpec as problem:
+        return [], (problem,)
+
+
+def _claim(cluster: RayCluster) -> Iterator[JSON]:
+    backend = features.gcs_backend(cluster.spec, cluster.metadata.annotations)
+    if backend == "rocksdb" and storage.users_claim(cluster) is None:
+        yield storage.desired_claim(cluster)
+
+
+_DRIFTS: Final[dict[str, Callable[[JSON, JSON], Drift]]] = {
+    "ServiceAccount": rbac.service_account_drift,
+    "Role": rbac.role_drift,
+    "RoleBinding": rbac.role_binding_drift,
+    "Ingress": ingress.ingress_drift,
+    "Route": route.route_drift,
+    "Secret": auth_secret.auth_secret_drift,
+    "Service": service_drift,
+}
+
+
+def child_drift(cluster: RayCluster, desired: JSON, actual: JSON) -> Drift:
+    """What to do about a child that is there, whatever its kind. Assumes that it is the cluster's, or a claim."""
+    if desired["kind"] == "PersistentVolumeClaim":
+        return storage.claim_drift(cluster, desired, actual)
+    return _DRIFTS[desired["kind"]](desired, actual)

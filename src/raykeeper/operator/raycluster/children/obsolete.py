@@ -1,0 +1,65 @@
+"""Children that the spec asked for once and does not any more.
+
+Only names that this operator or KubeRay gives are looked at: others, such as OpenShift AI, let a RayCluster own objects
+of theirs. Secrets, claims and Jobs are never obsolete: they hold what cannot be made again, or end by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from raykeeper.api import names
+from raykeeper.api.meta import JSON
+from raykeeper.api.raycluster import RayCluster
+from raykeeper.operator.raycluster.children.desired import ChildKey, Children
+from raykeeper.operator.raycluster.children.services import head_selector
+
+RBAC_KINDS: Final = frozenset({"RoleBinding", "Role", "ServiceAccount"})
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the cluster's living pods still need."""
+
+    has_pods: bool
+    has_autoscaler: bool
+    """Whether a head pod still runs the autoscaler, as one does that was made before autoscaling was turned off."""
+
+
+def obsolete_children(
+    cluster: RayCluster, children: Children, owned: Collection[ChildKey], usage: Usage
+) -> list[ChildKey]:
+    """Those of the children that the cluster owns which should go now, bindings before what they bind.
+
+    The autoscaler's rights stay while it runs: without them it would crash, and the head pod with it become unready.
+    """
+    candidates = [key for key in _possible_children(cluster) if key in owned and key not in children.keys]
+    return [key for key in candidates if not (key.kind in RBAC_KINDS and usage.has_autoscaler)]
+
+
+def _possible_children(cluster: RayCluster) -> list[ChildKey]:
+    autoscaler = names.autoscaler_role_name(cluster)
+    return [
+        ChildKey("RoleBinding", autoscaler),
+        ChildKey("Role", autoscaler),
+        ChildKey("ServiceAccount", autoscaler),
+        ChildKey("Ingress", names.head_ingress_name(cluster)),
+        ChildKey("Route", names.head_route_name(cluster)),
+        ChildKey("Service", names.headless_worker_service_name(cluster)),
+        ChildKey("Service", names.serve_service_name(cluster)),
+    ]
+
+
+def former_head_services(cluster: RayCluster, owned_services: Sequence[JSON], usage: Usage) -> list[str]:
+    """Names of head services from before `headService.metadata.name` changed, once no pod knows the head by them."""
+    if usage.has_pods:
+        return []
+    selector = head_selector(cluster)
+    return [
+        service["metadata"]["name"]
+        for service in owned_services
+        if (service.get("spec") or {}).get("selector") == selector
+        and service["metadata"]["name"] != names.head_service_name(cluster)
+    ]

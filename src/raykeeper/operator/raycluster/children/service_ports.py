@@ -1,0 +1,66 @@
+"""The ports of the services around a cluster, made from the ports of the head's Ray container."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from raykeeper.api import containers
+from raykeeper.api.meta import JSON
+from raykeeper.api.podtemplates import ray_container
+from raykeeper.api.raycluster import RayCluster
+
+DEFAULT_PORTS: Final = {
+    containers.CLIENT_PORT_NAME: containers.CLIENT_PORT,
+    containers.GCS_SERVER_PORT_NAME: containers.GCS_SERVER_PORT,
+    containers.DASHBOARD_PORT_NAME: containers.DASHBOARD_PORT,
+    containers.METRICS_PORT_NAME: containers.METRICS_PORT,
+    containers.SERVE_PORT_NAME: containers.SERVE_PORT,
+}
+APP_PROTOCOL: Final = "tcp"  # Istio and the like would otherwise guess the protocol from the port's name
+
+
+def head_ports(cluster: RayCluster) -> dict[str, int]:
+    """The head's ports by name: those its Ray container declares, else Ray's defaults; metrics in any case.
+
+    Where another port has the number of the metrics already, it is left out: a service has each number once.
+    """
+    declared = ray_container(cluster.spec.head_group_spec.template).get("ports") or []
+    ports = {port.get("name") or _name_of(port["containerPort"]): port["containerPort"] for port in declared}
+    if not ports:
+        return dict(DEFAULT_PORTS)
+    if containers.METRICS_PORT not in ports.values():
+        ports.setdefault(containers.METRICS_PORT_NAME, containers.METRICS_PORT)
+    return ports
+
+
+def dashboard_port(cluster: RayCluster) -> int:
+    return head_ports(cluster).get(containers.DASHBOARD_PORT_NAME, containers.DASHBOARD_PORT)
+
+
+def serve_ports(cluster: RayCluster) -> list[JSON]:
+    """The ports on which Ray Serve answers: `serve` and those whose names start with `serve-`."""
+    ports = sorted(head_ports(cluster).items())
+    return [{"name": name, "port": port} for name, port in ports if _is_serve(name)]
+
+
+def head_service_ports(cluster: RayCluster) -> list[JSON]:
+    return [
+        {"name": name, "port": port, "appProtocol": APP_PROTOCOL} for name, port in sorted(head_ports(cluster).items())
+    ]
+
+
+def with_users_ports(users: Sequence[JSON], ours: Sequence[JSON]) -> list[JSON]:
+    """The user's ports, all with a name since there are several, and those of ours that do not collide with them."""
+    named = [{"name": _name_of(port["port"]), **port} for port in users]
+    taken_names = {port["name"] for port in named}
+    taken_numbers = {port["port"] for port in named if port.get("protocol", "TCP") == "TCP"}
+    return named + [port for port in ours if port["name"] not in taken_names and port["port"] not in taken_numbers]
+
+
+def _name_of(number: int) -> str:
+    return f"{number}-port"
+
+
+def _is_serve(name: str) -> bool:
+    return name == containers.SERVE_PORT_NAME or name.startswith(f"{containers.SERVE_PORT_NAME}-")
