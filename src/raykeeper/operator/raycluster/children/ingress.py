@@ -9,7 +9,7 @@ from raykeeper.api.raycluster import RayCluster
 from raykeeper.api.rayclusteroptions import IngressOptions
 from raykeeper.operator.raycluster.children.drift import Drift, differing, drift
 from raykeeper.operator.raycluster.children.metadata import annotations_for_children, child_metadata, common_labels
-from raykeeper.operator.raycluster.children.service_ports import dashboard_port
+from raykeeper.operator.raycluster.children.service_ports import dashboard_service_port
 
 
 def desired_ingress(cluster: RayCluster) -> JSON:
@@ -37,10 +37,11 @@ def head_door_labels(cluster: RayCluster) -> dict[str, str]:
 
 
 def _path(cluster: RayCluster, options: IngressOptions) -> JSON:
+    service = {"name": head_service_name(cluster), "port": {"number": dashboard_service_port(cluster)}}
     return {
         "path": options.path or "/",
         "pathType": options.path_type or "Prefix",
-        "backend": {"service": {"name": head_service_name(cluster), "port": {"number": dashboard_port(cluster)}}},
+        "backend": {"service": service},
     }
 
 

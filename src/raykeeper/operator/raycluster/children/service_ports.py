@@ -35,7 +35,14 @@ def head_ports(cluster: RayCluster) -> dict[str, int]:
 
 
 def dashboard_port(cluster: RayCluster) -> int:
+    """The port of the head pod on which the dashboard answers."""
     return head_ports(cluster).get(containers.DASHBOARD_PORT_NAME, containers.DASHBOARD_PORT)
+
+
+def dashboard_service_port(cluster: RayCluster) -> int:
+    """The port of the head service that leads to the dashboard; a user's own service may have another than the pod."""
+    named: dict[str, int] = {port["name"]: port["port"] for port in head_service_ports(cluster)}
+    return named.get(containers.DASHBOARD_PORT_NAME, containers.DASHBOARD_PORT)
 
 
 def serve_ports(cluster: RayCluster) -> list[JSON]:
@@ -45,12 +52,14 @@ def serve_ports(cluster: RayCluster) -> list[JSON]:
 
 
 def head_service_ports(cluster: RayCluster) -> list[JSON]:
-    return [
-        {"name": name, "port": port, "appProtocol": APP_PROTOCOL} for name, port in sorted(head_ports(cluster).items())
-    ]
+    """The ports of the head service: those that the user gives it, then those of the head pod by name."""
+    ports = sorted(head_ports(cluster).items())
+    ours = [{"name": name, "port": port, "appProtocol": APP_PROTOCOL} for name, port in ports]
+    users = ((cluster.spec.head_group_spec.head_service or {}).get("spec") or {}).get("ports") or []
+    return _with_users_ports(users, ours)
 
 
-def with_users_ports(users: Sequence[JSON], ours: Sequence[JSON]) -> list[JSON]:
+def _with_users_ports(users: Sequence[JSON], ours: Sequence[JSON]) -> list[JSON]:
     """The user's ports, all with a name since there are several, and those of ours that do not collide with them."""
     named = [{"name": _name_of(port["port"]), **port} for port in users]
     taken_names = {port["name"] for port in named}

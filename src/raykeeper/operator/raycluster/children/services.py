@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+from typing import Final
 
 from raykeeper.api import labels, names
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
 from raykeeper.errors import InvalidSpec
 from raykeeper.operator.raycluster.children.metadata import child_metadata
-from raykeeper.operator.raycluster.children.service_ports import head_service_ports, serve_ports, with_users_ports
+from raykeeper.operator.raycluster.children.service_ports import head_service_ports, serve_ports
 
-HEADLESS = "None"
-CLUSTER_IP = "ClusterIP"
+HEADLESS: Final = "None"
+CLUSTER_IP: Final = "ClusterIP"
+
+CHANGEABLE: Final = frozenset({labels.IDENTIFIER, labels.APP_NAME, labels.CREATED_BY})
+"""Labels of a head pod that a template may set to other values."""
 
 
 def desired_head_service(cluster: RayCluster, *, headless: bool = True) -> JSON:
@@ -23,41 +27,52 @@ def desired_head_service(cluster: RayCluster, *, headless: bool = True) -> JSON:
     """
     if cluster.spec.head_group_spec.head_service is not None:
         return _users_head_service(cluster, cluster.spec.head_group_spec.head_service)
-    selector = head_selector(cluster)
-    spec: JSON = {"selector": selector, "ports": head_service_ports(cluster)} | _type(cluster)
+    spec: JSON = {"selector": head_selector(cluster), "ports": head_service_ports(cluster)} | _type(cluster)
     if headless and spec.get("type", CLUSTER_IP) == CLUSTER_IP:
         spec |= {"clusterIP": HEADLESS, "publishNotReadyAddresses": True}
-    metadata = child_metadata(
-        cluster, names.head_service_name(cluster), selector, cluster.spec.head_service_annotations
-    )
+    annotations = cluster.spec.head_service_annotations
+    metadata = child_metadata(cluster, names.head_service_name(cluster), _head_service_labels(cluster), annotations)
     return _service(metadata, spec)
 
 
 def head_selector(cluster: RayCluster) -> dict[str, str]:
-    """Exactly the five labels that every head pod has; the head template may say another application name."""
-    template = cluster.spec.head_group_spec.template
-    template_labels = (template.get("metadata") or {}).get("labels") or {}
+    """Five labels with the values that head pods have, some of which a user may have changed."""
+    group = cluster.spec.head_group_spec
+    changed = _template_labels(cluster) | group.labels
+    return {key: changed.get(key, value) if key in CHANGEABLE else value for key, value in _labels(cluster).items()}
+
+
+def _head_service_labels(cluster: RayCluster) -> dict[str, str]:
+    """The same five, by which KubeRay looks for the service: of a user's changes it knows the application name only."""
+    template_labels = _template_labels(cluster)
+    return _labels(cluster) | {key: template_labels[key] for key in (labels.APP_NAME,) if key in template_labels}
+
+
+def _labels(cluster: RayCluster) -> dict[str, str]:
     return {
         labels.CLUSTER: cluster.metadata.name,
         labels.NODE_TYPE: labels.HEAD,
         labels.IDENTIFIER: names.identifier(cluster, labels.HEAD),
-        labels.APP_NAME: template_labels.get(labels.APP_NAME, labels.APP_NAME_KUBERAY),
+        labels.APP_NAME: labels.APP_NAME_KUBERAY,
         labels.CREATED_BY: labels.CREATED_BY_KUBERAY_OPERATOR,
     }
 
 
+def _template_labels(cluster: RayCluster) -> dict[str, str]:
+    return (cluster.spec.head_group_spec.template.get("metadata") or {}).get("labels") or {}
+
+
 def _users_head_service(cluster: RayCluster, users: JSON) -> JSON:
     """The user decides about everything but selector, namespace, and the ports and labels that Ray needs."""
-    selector = head_selector(cluster)
     users_metadata, users_spec = users.get("metadata") or {}, copy.deepcopy(users.get("spec") or {})
-    ports = with_users_ports(users_spec.get("ports") or [], head_service_ports(cluster))
     metadata = child_metadata(
         cluster,
         names.head_service_name(cluster),
-        (users_metadata.get("labels") or {}) | selector,
+        (users_metadata.get("labels") or {}) | _head_service_labels(cluster),
         (users_metadata.get("annotations") or {}) | cluster.spec.head_service_annotations,
     )
-    return _service(metadata, _type(cluster) | users_spec | {"selector": selector, "ports": ports})
+    needed = {"selector": head_selector(cluster), "ports": head_service_ports(cluster)}
+    return _service(metadata, _type(cluster) | users_spec | needed)
 
 
 def desired_headless_worker_service(cluster: RayCluster) -> JSON:
