@@ -95,6 +95,9 @@ LIMITED = [
     Limited("RayJob", CONDITION, [{"jobDeploymentStatus": "Failed"}], {}, "must be set in a condition", RULES),
     Limited("RayCluster", "gcsFaultToleranceOptions.storage.size", [1, "1Gi", "1.5G"], "much", "should match"),
     Limited("RayCluster", "workerGroupSpecs.0.replicas", [-1, 2147483647], "two", "must be of type integer"),
+    Limited(
+        "RayCluster", "workerGroupSpecs.0.maxReplicas", [2**31 - 1], 2**31, "must be of type integer with format int32"
+    ),
 ]
 
 UNLIMITED = [
