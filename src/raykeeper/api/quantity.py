@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 NANO: Final = 10**9  # the finest step Kubernetes keeps; anything finer is rounded away from zero
@@ -81,7 +82,11 @@ class Quantity:
 
 def parse_quantity(text: str | int | float) -> Quantity:
     """The amount that the text says; JSON numbers are quantities too. Raises InvalidQuantity."""
-    spelling = str(text).strip()
+    return _parse(str(text).strip())
+
+
+@lru_cache(maxsize=1024)  # clusters ask for the same few amounts again and again
+def _parse(spelling: str) -> Quantity:
     match = _QUANTITY.fullmatch(spelling)
     if match is None or len(spelling) > _LENGTH_LIMIT:
         raise InvalidQuantity(f"{spelling[:_LENGTH_LIMIT]!r} is not a quantity such as 500m, 2 or 4Gi")

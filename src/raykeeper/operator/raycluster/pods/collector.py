@@ -1,0 +1,105 @@
+"""The sidecar that ships a Ray pod's events and logs to the history's storage, and what Ray must do for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from raykeeper.api import labels
+from raykeeper.api.containers import COLLECTOR_EVENTS_PORT, DASHBOARD_PORT, HISTORY_COLLECTOR
+from raykeeper.api.meta import JSON
+from raykeeper.api.rayclusteroptions import CollectorOptions
+from raykeeper.operator.raycluster.pods.env import from_field, from_label, literal
+from raykeeper.operator.raycluster.pods.ray_node import RayNode
+
+PROGRAM: Final = "collector"  # on the PATH of KubeRay's image and of ours, which holds other programs too
+RESOURCES: Final = {
+    "requests": {"cpu": "50m", "memory": "64Mi"},
+    "limits": {"cpu": "200m", "memory": "256Mi"},
+}
+GRACE_SECONDS: Final = 60  # Ray drains for 30, then the collector ships what Ray said last
+
+# By name, because `ALL` matches nothing before Ray 2.54; names that a Ray does not know are harmless.
+EVENT_TYPES: Final = (
+    "TASK_DEFINITION_EVENT",
+    "TASK_LIFECYCLE_EVENT",
+    "ACTOR_TASK_DEFINITION_EVENT",
+    "TASK_PROFILE_EVENT",
+    "DRIVER_JOB_DEFINITION_EVENT",
+    "DRIVER_JOB_LIFECYCLE_EVENT",
+    "NODE_DEFINITION_EVENT",
+    "NODE_LIFECYCLE_EVENT",
+    "ACTOR_DEFINITION_EVENT",
+    "ACTOR_LIFECYCLE_EVENT",
+    "WORKER_DEFINITION_EVENT",
+    "WORKER_LIFECYCLE_EVENT",
+    "PLACEMENT_GROUP_DEFINITION_EVENT",
+    "PLACEMENT_GROUP_LIFECYCLE_EVENT",
+    "SUBMISSION_JOB_DEFINITION_EVENT",
+    "SUBMISSION_JOB_LIFECYCLE_EVENT",
+)
+
+
+def collector_options(node: RayNode) -> CollectorOptions | None:
+    options = node.spec.history_server_options
+    return options.collector_options if options else None
+
+
+def has_collector(node: RayNode) -> bool:
+    return collector_options(node) is not None
+
+
+def collector_container(node: RayNode) -> JSON:
+    """The sidecar; as an init container that goes on running where that is possible, so that it outlives Ray."""
+    options = collector_options(node) or CollectorOptions()
+    container: JSON = {
+        "name": HISTORY_COLLECTOR,
+        "image": options.image or "",
+        "command": [PROGRAM],
+        "env": [*_env(node), *options.env],
+        "resources": RESOURCES if options.resources is None else options.resources,
+    }
+    if options.image_pull_policy:
+        container["imagePullPolicy"] = options.image_pull_policy
+    if node.defaults.has_native_sidecars:
+        container["restartPolicy"] = "Always"
+    return container
+
+
+def _env(node: RayNode) -> list[JSON]:
+    return [
+        from_field("POD_IP", "status.podIP"),
+        from_label("RAY_CLUSTER_NAME", labels.CLUSTER),
+        from_field("RAY_CLUSTER_NAMESPACE", "metadata.namespace"),
+        literal("RAY_ROLE", "Head" if node.is_head else "Worker"),
+        literal("EVENTS_PORT", str(COLLECTOR_EVENTS_PORT)),
+        literal("FQ_RAY_IP", node.head_host),
+        *_owner(node),
+        *_dashboard(node),
+    ]
+
+
+def _owner(node: RayNode) -> list[JSON]:
+    """The RayJob or RayService that the cluster was made for."""
+    marks = node.cluster.metadata.labels
+    kind, name = marks.get(labels.ORIGINATED_FROM_CRD), marks.get(labels.ORIGINATED_FROM_CR_NAME)
+    return [literal("OWNER_KIND", kind), literal("OWNER_NAME", name)] if kind and name else []
+
+
+def _dashboard(node: RayNode) -> list[JSON]:
+    if not node.is_head:
+        return []
+    port = node.group.ray_start_params.get("dashboard-port", str(DASHBOARD_PORT))
+    return [literal("RAY_DASHBOARD_ADDRESS", f"http://localhost:{port}")]
+
+
+def event_export_env() -> list[JSON]:
+    """What makes Ray send its events to the collector."""
+    types = ",".join(EVENT_TYPES)
+    prefix = "RAY_DASHBOARD_AGGREGATOR_AGENT"
+    return [
+        literal("RAY_enable_ray_event", "true"),
+        literal("RAY_enable_core_worker_ray_event_to_aggregator", "true"),
+        literal(f"{prefix}_EVENTS_EXPORT_ADDR", f"http://localhost:{COLLECTOR_EVENTS_PORT}/v1/events"),
+        literal(f"{prefix}_EXPOSABLE_EVENT_TYPES", types),
+        literal(f"{prefix}_PUBLISHER_HTTP_ENDPOINT_EXPOSABLE_EVENT_TYPES", types),
+    ]
