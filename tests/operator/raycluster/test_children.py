@@ -13,7 +13,10 @@ from rayclusters.manifests import a_cluster
 from raykeeper.operator.raycluster.children.desired import ChildSettings, desired_children
 from raykeeper.operator.raycluster.children.metadata import Ownership, ownership
 from raykeeper.operator.raycluster.children.rbac import users_service_account
+from raykeeper.operator.raycluster.children.services import desired_head_service
 from raykeeper.operator.raycluster.children.storage import users_claim
+from raykeeper.operator.raycluster.pods.defaults import PodDefaults
+from raykeeper.operator.raycluster.pods.desired import desired_head_pod
 
 GOLDEN = Path(__file__).parent / "golden" / "children"
 
@@ -108,3 +111,14 @@ def test_an_object_belongs_to_the_controller_that_owns_it() -> None:
         ownership(cluster, {"metadata": {"ownerReferences": [reference | {"controller": False}]}}) is Ownership.NOBODYS
     )
     assert ownership(cluster, {"metadata": {"ownerReferences": [reference | {"uid": "x"}]}}) is Ownership.FOREIGN
+
+
+@pytest.mark.parametrize("key", ["app.kubernetes.io/name", "app.kubernetes.io/created-by", "ray.io/identifier"])
+def test_the_head_service_finds_a_head_pod_whose_labels_the_user_changed(key: str) -> None:
+    by_template = a_cluster().with_head(
+        template={"metadata": {"labels": {key: "mine"}}, "spec": {"containers": [{"name": "ray", "image": "ray"}]}}
+    )
+    for builder in (by_template, a_cluster().with_head(labels={key: "mine"})):
+        cluster = builder.build()
+        pod = desired_head_pod(cluster, PodDefaults(operator_version="1"), "abcde")
+        assert desired_head_service(cluster)["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
