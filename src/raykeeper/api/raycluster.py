@@ -183,4 +183,4 @@ class RayCluster(RayObject, frozen=True):
 
 
 RAY_CLUSTERS: Final[Resource[Object]] = Resource("ray.io", "v1", "rayclusters", "RayCluster", Object)
-"""Cached as bytes, a tenth of what structs with their templates would take; read with `RayCluster.from_object`."""
+"""Cached as bytes, a fifth of what structs with their templates would take; read with `RayCluster.from_object`."""

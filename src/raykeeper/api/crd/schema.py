@@ -9,7 +9,17 @@ import msgspec
 from raykeeper.api.crd.descriptions import class_doc, field_docs
 from raykeeper.api.crd.hints import Field, Hint, fields_of
 from raykeeper.api.crd.kubernetes import KubernetesTypes
-from raykeeper.api.markers import AtomicList, Format, IntOrString, KubernetesType, MapList, Nullable, Rule
+from raykeeper.api.markers import (
+    AtomicList,
+    Format,
+    IntOrString,
+    KubernetesType,
+    MapList,
+    Nullable,
+    Required,
+    Rule,
+    ServerDefault,
+)
 from raykeeper.api.meta import JSON, ObjectMeta
 from raykeeper.api.structs import ApiStruct, RayObject
 
@@ -93,10 +103,15 @@ def _marker_schema(marker: object, *, is_list: bool) -> JSON:
             return {"x-kubernetes-list-type": "atomic"}
         case msgspec.Meta():
             return _limits(marker, is_list=is_list)
-    return {}
+        case KubernetesType() | Required() | Rule() | ServerDefault():
+            return {}  # said elsewhere: as the type itself, by the parent, or with the other rules
+    raise TypeError(f"{marker!r} means nothing in a schema")
 
 
 def _limits(meta: msgspec.Meta, *, is_list: bool) -> JSON:
+    known = msgspec.Meta(ge=meta.ge, min_length=meta.min_length, max_length=meta.max_length, pattern=meta.pattern)
+    if meta != known:
+        raise TypeError(f"{meta!r} has limits that no schema of ours needed so far")
     limits = {
         "minimum": meta.ge,
         "minItems" if is_list else "minLength": meta.min_length,
