@@ -109,8 +109,7 @@ def _marker_schema(marker: object, *, is_list: bool) -> JSON:
 
 
 def _limits(meta: msgspec.Meta, *, is_list: bool) -> JSON:
-    known = msgspec.Meta(ge=meta.ge, min_length=meta.min_length, max_length=meta.max_length, pattern=meta.pattern)
-    if meta != known:
+    if any(limit is not None for limit in (meta.gt, meta.le, meta.lt, meta.multiple_of)):
         raise TypeError(f"{meta!r} has limits that no schema of ours needed so far")
     limits = {
         "minimum": meta.ge,
