@@ -7,7 +7,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from raykeeper.api.meta import Object, ObjectMeta
-from raykeeper.operator.metrics import PROVISIONED, RayClusterCollector, new_registry
+from raykeeper.operator.metrics import RayClusterCollector, new_registry
+from raykeeper.operator.raycluster.conditions import PROVISIONED
 
 IDENTITY = {"name": "first", "namespace": "team-a", "uid": "uid-1"}
 

@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 
 from raykeeper.api.labels import ORIGINATED_FROM_CRD
 from raykeeper.api.meta import Object
+from raykeeper.operator.raycluster.conditions import PROVISIONED
 
-PROVISIONED = "RayClusterProvisioned"
 _IDENTITY = ("name", "namespace", "uid")
 
 
