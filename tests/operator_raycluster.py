@@ -54,6 +54,7 @@ def a_pod(name: str, group: str, node_type: str, *, age: float = 3600, **fields:
         ready_reason="",
         ready_message="",
         has_ended=fields.pop("ended", False),
+        has_autoscaler=False,
         seems_running=True,
     )
     return replace(pod, **fields)

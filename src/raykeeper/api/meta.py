@@ -6,6 +6,7 @@ Objects to be written are plain JSON (`dict`).
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -74,6 +75,7 @@ class Object(msgspec.Struct, gc=False):
 
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class Resource(Generic[T]):
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    def read_as(self, kind: builtins.type[U]) -> Resource[U]:
+        """The same objects, read as another type."""
+        return Resource(self.group, self.version, self.plural, self.kind, kind, self.namespaced)
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """The URL path of a collection (`name` is None), an object or a subresource. `namespace` None means all."""

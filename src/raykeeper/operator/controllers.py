@@ -12,9 +12,12 @@ from raykeeper.api.rayjob import RAY_JOBS
 from raykeeper.api.rayservice import RAY_SERVICES
 from raykeeper.kube.controllers.controller import Reconcile
 from raykeeper.operator.context import Context
+from raykeeper.operator.kinds import WATCHED_JOBS, WATCHED_PODS, WATCHED_RAYCLUSTERS
+from raykeeper.operator.raycluster import reconcile as raycluster
+from raykeeper.operator.raycluster.observe import CHILD_KINDS
 from raykeeper.operator.settings import OperatorSettings
 from raykeeper.operator.surroundings import Surroundings
-from raykeeper.operator.watches import Watch
+from raykeeper.operator.watches import Watch, WatchedKind, controlled_by, itself, more_than_status
 
 
 def always(_settings: OperatorSettings, _surroundings: Surroundings) -> bool:
@@ -36,7 +39,21 @@ class ControllerRow:
     is_wanted: Callable[[OperatorSettings, Surroundings], bool] = always
 
 
-CONTROLLERS: tuple[ControllerRow, ...] = ()
+def _of_clusters(*watched: WatchedKind[Any]) -> tuple[Watch[Any], ...]:
+    return tuple(Watch(kind, controlled_by(RAY_CLUSTERS)) for kind in watched)
+
+
+CONTROLLERS: tuple[ControllerRow, ...] = (
+    ControllerRow(
+        name=raycluster.NAME,
+        reconciles=RAY_CLUSTERS,
+        watches=(
+            Watch(WATCHED_RAYCLUSTERS, itself, more_than_status),
+            *_of_clusters(WATCHED_PODS, WATCHED_JOBS, *CHILD_KINDS),
+        ),
+        make=raycluster.RayClusterReconciler,
+    ),
+)
 
 RAY_KINDS = (RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES)
 """What users of KubeRay's operator expect to be reconciled with its default gates."""

@@ -58,7 +58,9 @@ class Informer(Generic[O]):
             )
             for namespace in places
         ]
-        metrics.informer_objects.labels(str(resource)).set_function(lambda: len(self.cache))
+        # By selection: several informers may follow different objects of one kind.
+        selection = str(Selection(resource, None, labels, fields))
+        metrics.informer_objects.labels(selection).set_function(lambda: len(self.cache))
 
     def on_change(self, handler: Handler[O]) -> None:
         """Have `handler` called for each later change."""

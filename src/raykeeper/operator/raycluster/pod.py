@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from raykeeper.api import labels
+from raykeeper.api.containers import AUTOSCALER
 from raykeeper.api.meta import Object
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -24,9 +25,13 @@ class _Reason(msgspec.Struct, gc=False, rename="camel"):
     message: str = ""
 
 
+class _Running(msgspec.Struct, gc=False):
+    """That it is there is all that matters."""
+
+
 class _State(msgspec.Struct, gc=False):
     waiting: _Reason | None = None
-    running: msgspec.Raw | None = None
+    running: _Running | None = None
     terminated: _Reason | None = None
 
 
@@ -81,6 +86,8 @@ class Pod:
     ready_message: str
     has_ended: bool
     """It will not run again by itself: it failed or succeeded, or its Ray container ended and must not be restarted."""
+    has_autoscaler: bool
+    """Ray's autoscaler runs in it."""
     seems_running: bool
     """At least one container is shown as running, or none was ever reported on."""
 
@@ -130,7 +137,9 @@ def parse_pod(item: Object) -> Pod:
         ready_reason=reason,
         ready_message=message,
         has_ended=_has_ended(spec, status),
-        seems_running=not status.container_statuses or any(one.state.running for one in status.container_statuses),
+        has_autoscaler=any(one.name == AUTOSCALER for one in spec.containers),
+        seems_running=not status.container_statuses
+        or any(one.state.running is not None for one in status.container_statuses),
     )
 
 

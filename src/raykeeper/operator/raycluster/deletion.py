@@ -1,0 +1,96 @@
+"""The end of a RayCluster: what it left in Redis is removed before the object may go."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime, timedelta
+
+import msgspec
+
+from raykeeper.api import labels
+from raykeeper.api.meta import ObjectKey
+from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
+from raykeeper.kube.controllers.requeue import Requeue
+from raykeeper.kube.errors import AlreadyExists, NotFound
+from raykeeper.kube.events.writer import EventRecorder
+from raykeeper.kube.resources import JOBS, PODS
+from raykeeper.operator.context import Context
+from raykeeper.operator.raycluster.apply import cluster_ref
+from raykeeper.operator.raycluster.children.redis_cleanup import (
+    deletion_timeout_seconds,
+    desired_redis_cleanup_job,
+    is_finished,
+)
+from raykeeper.operator.raycluster.features import gcs_backend
+from raykeeper.operator.raycluster.observe import Observed
+from raykeeper.operator.raycluster.pods.defaults import PodDefaults
+from raykeeper.operator.raycluster.pods.desired import desired_head_pod
+
+FINALIZER = labels.GCS_FT_REDIS_CLEANUP_FINALIZER
+PODS_GO_SECONDS = 10.0  # watched anyway; this is for a watch that is late
+
+
+class Deletion:
+    """Puts the finalizer on, and takes it off when there is nothing left to clean."""
+
+    def __init__(self, context: Context, recorder: EventRecorder, defaults: PodDefaults) -> None:
+        self._context = context
+        self._kube = context.kube
+        self._recorder = recorder
+        self._defaults = defaults
+
+    async def prepare(self, cluster: RayCluster) -> None:
+        """Make sure that the object cannot go before Redis is clean. Before any pod that writes to Redis is made."""
+        if self._cleans_redis(cluster) and FINALIZER not in cluster.metadata.finalizers:
+            await self._write_finalizers(cluster, [*cluster.metadata.finalizers, FINALIZER])
+
+    async def advance(self, cluster: RayCluster, observed: Observed) -> Requeue:
+        """One step: pods go, then Redis is cleaned, then the finalizer goes. Kubernetes does the rest."""
+        if FINALIZER not in cluster.metadata.finalizers:
+            return Requeue.never()
+        if not self._cleans_redis(cluster):
+            return await self._release(cluster)
+        if any(not pod.is_terminating for pod in observed.pods):
+            ray_nodes = f"{labels.NODE_TYPE} in ({labels.HEAD},{labels.WORKER})"  # not the pods of the clean-up itself
+            selector = f"{labels.CLUSTER}={cluster.metadata.name},{ray_nodes}"
+            await self._kube.delete_collection(PODS, cluster.metadata.namespace, labels=selector)
+        if self._is_overdue(cluster):
+            note = "the clean-up of Redis took too long; the cluster goes without it"
+            self._recorder.warning(cluster_ref(cluster), "ForceDeletedStuckCluster", note, action="Cleanup")
+            return await self._release(cluster)
+        if any(pod.is_head for pod in observed.pods):
+            return Requeue.after(PODS_GO_SECONDS)  # the GCS must have stopped writing
+        if observed.cleanup_job is None:
+            return await self._start_job(cluster)
+        if is_finished(msgspec.json.decode(observed.cleanup_job.status or b"{}")):
+            return await self._release(cluster)
+        return Requeue.after(PODS_GO_SECONDS)
+
+    def _cleans_redis(self, cluster: RayCluster) -> bool:
+        is_redis = gcs_backend(cluster.spec, cluster.metadata.annotations) == "redis"
+        return is_redis and self._context.settings.raycluster.cleans_up_redis
+
+    def _is_overdue(self, cluster: RayCluster) -> bool:
+        since = datetime.fromisoformat(cluster.metadata.deletion_timestamp or "")
+        return self._context.clock.now() - since >= timedelta(seconds=deletion_timeout_seconds(cluster))
+
+    async def _start_job(self, cluster: RayCluster) -> Requeue:
+        job = desired_redis_cleanup_job(cluster, desired_head_pod(cluster, self._defaults, "clean"))
+        try:
+            await self._kube.create(JOBS, job, cluster.metadata.namespace)
+        except AlreadyExists:
+            return Requeue.after(PODS_GO_SECONDS)
+        note = f"Created Job {job['metadata']['name']}"
+        self._recorder.normal(cluster_ref(cluster), "CreatedRedisCleanupJob", note, action="Create")
+        return Requeue.after(PODS_GO_SECONDS)
+
+    async def _release(self, cluster: RayCluster) -> Requeue:
+        with contextlib.suppress(NotFound):  # gone meanwhile
+            await self._write_finalizers(cluster, [name for name in cluster.metadata.finalizers if name != FINALIZER])
+        return Requeue.never()
+
+    async def _write_finalizers(self, cluster: RayCluster, finalizers: list[str]) -> None:
+        """The list is replaced whole, so only if nobody else changed the object since."""
+        meta = {"finalizers": finalizers, "resourceVersion": cluster.metadata.resource_version}
+        key: ObjectKey = cluster.key
+        await self._kube.merge_patch(RAY_CLUSTERS, key, {"metadata": meta})

@@ -1,0 +1,114 @@
+"""What is there of a RayCluster: every read is here, all from caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from raykeeper.api import labels
+from raykeeper.api.meta import JSON, Object, Resource
+from raykeeper.api.names import redis_cleanup_job_name
+from raykeeper.api.raycluster import RayCluster
+from raykeeper.kube.informers.cache import Cache
+from raykeeper.kube.resources import (
+    INGRESSES,
+    PERSISTENT_VOLUME_CLAIMS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
+from raykeeper.operator import kinds
+from raykeeper.operator.raycluster.children.desired import ChildKey
+from raykeeper.operator.raycluster.children.obsolete import Usage
+from raykeeper.operator.raycluster.pod import Pod, parse_pod
+from raykeeper.operator.watches import Informers, WatchedKind
+
+CHILD_KINDS: Final[tuple[WatchedKind[Any], ...]] = (
+    kinds.WATCHED_SERVICE_ACCOUNTS,
+    kinds.WATCHED_ROLES,
+    kinds.WATCHED_ROLE_BINDINGS,
+    kinds.WATCHED_INGRESSES,
+    kinds.WATCHED_SECRETS,
+    kinds.WATCHED_HEAD_SERVICES,
+    kinds.WATCHED_HEADLESS_SERVICES,
+    kinds.WATCHED_SERVE_SERVICES,
+    kinds.WATCHED_CLAIMS,
+)
+
+CHILD_RESOURCES: Final[Mapping[str, Resource[Any]]] = {
+    resource.kind: resource
+    for resource in (
+        SERVICE_ACCOUNTS,
+        ROLES,
+        ROLE_BINDINGS,
+        INGRESSES,
+        SECRETS,
+        SERVICES,
+        PERSISTENT_VOLUME_CLAIMS,
+    )
+}
+"""Where a child of each kind is written to."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One cluster's children, as the caches have them."""
+
+    pods: Sequence[Pod]
+    children: Mapping[ChildKey, JSON]
+    """Those that the cluster controls."""
+    cleanup_job: Object | None
+
+    def head_service(self, name: str) -> JSON | None:
+        return self.children.get(ChildKey(SERVICES.kind, name))
+
+    @property
+    def usage(self) -> Usage:
+        """What running pods still need of the other children."""
+        return Usage(bool(self.pods), any(pod.has_autoscaler for pod in self.pods))
+
+
+class Observer:
+    """Looks a cluster up in the caches."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._pods = informers.cache(kinds.WATCHED_PODS)
+        self._jobs = informers.cache(kinds.WATCHED_JOBS)
+        self._children: list[tuple[str, Cache[Any]]] = [
+            (kind.resource.kind, informers.cache(kind)) for kind in CHILD_KINDS
+        ]
+
+    def observe(self, cluster: RayCluster) -> Observed:
+        """The children that the cluster controls. Pods of a namesake that is gone are not among them."""
+        uid = cluster.metadata.uid
+        job_name = redis_cleanup_job_name(cluster)
+        jobs = (job for job in self._jobs.find(kinds.BY_OWNER, uid) if job.metadata.name == job_name)
+        return Observed(self._ray_pods(cluster), self._children_of(uid), next(jobs, None))
+
+    def _ray_pods(self, cluster: RayCluster) -> list[Pod]:
+        found = self._pods.find(kinds.BY_CLUSTER, f"{cluster.metadata.namespace}/{cluster.metadata.name}")
+        owned = (item for item in found if item.controller_uid == cluster.metadata.uid)
+        pods = (parse_pod(item) for item in owned)
+        return [pod for pod in pods if pod.labels.get(labels.NODE_TYPE) in (labels.HEAD, labels.WORKER)]
+
+    def _children_of(self, uid: str) -> dict[ChildKey, JSON]:
+        return {
+            ChildKey(kind, item.metadata.name): to_json(item)
+            for kind, cache in self._children
+            for item in cache.find(kinds.BY_OWNER, uid)
+        }
+
+
+def to_json(item: Object) -> JSON:
+    """A cached object as JSON: its metadata, and every part that is kept as bytes."""
+    body: JSON = {"metadata": msgspec.to_builtins(item.metadata)}
+    for field in msgspec.structs.fields(type(item)):
+        part = getattr(item, field.name)
+        if isinstance(part, msgspec.Raw) and part:
+            body[field.encode_name] = msgspec.json.decode(part)
+    return body

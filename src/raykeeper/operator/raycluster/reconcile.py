@@ -1,0 +1,194 @@
+"""Moves one RayCluster towards its spec: read, decide, act, say."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import version
+
+import msgspec
+
+from raykeeper.api import labels, names
+from raykeeper.api.meta import JSON, Object, ObjectKey
+from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster, RayClusterStatus
+from raykeeper.kube.controllers.expectations import Expectations
+from raykeeper.kube.controllers.requeue import Requeue
+from raykeeper.kube.merge import merge_patch_between
+from raykeeper.operator.context import Context
+from raykeeper.operator.gates import Gate
+from raykeeper.operator.kinds import WATCHED_PODS, WATCHED_RAYCLUSTERS
+from raykeeper.operator.raycluster.actions import CreateWorker
+from raykeeper.operator.raycluster.apply import GroupKey, Ledger, PodFactory, PodWriter, cluster_ref
+from raykeeper.operator.raycluster.children.apply import ChildWriter, Refusal
+from raykeeper.operator.raycluster.children.auth_secret import TOKEN_BYTES
+from raykeeper.operator.raycluster.children.desired import ChildSettings, desired_children
+from raykeeper.operator.raycluster.children.plan import plan_children
+from raykeeper.operator.raycluster.deletion import Deletion
+from raykeeper.operator.raycluster.observe import Observed, Observer
+from raykeeper.operator.raycluster.plan import Facts, plan_pods
+from raykeeper.operator.raycluster.pod import LOST_AFTER, STUCK_AFTER, Pod
+from raykeeper.operator.raycluster.pods.defaults import PodDefaults
+from raykeeper.operator.raycluster.pods.desired import desired_head_pod, desired_worker_pod
+from raykeeper.operator.raycluster.pods.hash import recreate_hash
+from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of
+from raykeeper.operator.raycluster.validation.validate import violations, warnings
+from raykeeper.operator.raycluster.validation.violation import Violation
+
+NAME = "raycluster-controller"
+NATIVE_SIDECARS_SINCE = (1, 29)
+
+
+class RayClusterReconciler:
+    """Safe at any time, any number of times, after any crash."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._recorder = context.recorder(NAME)
+        self._clusters = context.informers.cache(WATCHED_RAYCLUSTERS)
+        self._observer = Observer(context.informers)
+        self._expectations: Expectations[GroupKey] = Expectations(context.clock)
+        self._latest: dict[ObjectKey, Object] = {}  # what our own status writes returned, until the cache shows it
+        self._version = f"raykeeper-{version('raykeeper')}"
+        self._pod_defaults = PodDefaults(
+            self._version, context.settings.pods, context.surroundings.kubernetes >= NATIVE_SIDECARS_SINCE
+        )
+        self._children = ChildWriter(context.kube, self._recorder)
+        self._pods = PodWriter(context.kube, self._factory(), self._expectations, self._recorder)
+        self._deletion = Deletion(context, self._recorder, self._pod_defaults)
+        context.informers.of(WATCHED_PODS).on_change(self._note_pod)
+
+    async def __call__(self, key: ObjectKey) -> Requeue:
+        item = self._current(key)
+        if item is None:
+            self._latest.pop(key, None)
+            return Requeue.never()  # owner references collect the children
+        cluster = RayCluster.from_object(item)
+        if cluster.spec.managed_by not in (None, "", labels.MANAGED_BY_KUBERAY):
+            return Requeue.never()
+        observed = self._observer.observe(cluster)
+        if cluster.metadata.deletion_timestamp is not None:
+            return await self._deletion.advance(cluster, observed)
+        if broken := violations(cluster, self._context.settings.gates):
+            return await self._refuse(cluster, item, broken)
+        await self._deletion.prepare(cluster)
+        return await self._reconcile(cluster, item, observed)
+
+    async def _reconcile(self, cluster: RayCluster, item: Object, observed: Observed) -> Requeue:
+        """One pass over a valid cluster: children, then pods, then what is to be said about it."""
+        for warning in warnings(cluster):
+            self._recorder.warning(cluster_ref(cluster), warning.reason, str(warning), action="Validate")
+        refusals, now = await self._apply_children(cluster, observed), self._context.clock.now()
+        ledger = Ledger()
+        if not refusals:
+            ledger = await self._pods.apply(cluster, plan_pods(cluster, observed.pods, self._facts(cluster, now)))
+        outcome = Outcome(
+            observed.pods,
+            observed.head_service(names.head_service_name(cluster)),
+            _first_failure(refusals) or ledger.failure,
+            now,
+        )
+        await self._write_status(cluster, item, status_of(cluster, outcome))
+        if errors := [*refusals, *ledger.errors]:
+            raise ExceptionGroup(f"RayCluster {cluster.key} is not as it should be yet", errors)
+        return self._next_look(cluster, observed.pods, now)
+
+    async def _apply_children(self, cluster: RayCluster, observed: Observed) -> Sequence[Refusal]:
+        settings = self._context.settings.raycluster
+        uses_routes = self._context.surroundings.is_openshift and not settings.uses_ingress_on_openshift
+        wanted = ChildSettings(not settings.head_service_has_ip, uses_routes)
+        children = desired_children(cluster, wanted, secrets.token_bytes(TOKEN_BYTES))
+        for problem in children.problems:
+            self._recorder.warning(cluster_ref(cluster), problem.reason, problem.message, action="Create")
+        actions = plan_children(cluster, children, observed.children, observed.usage)
+        return await self._children.apply(cluster, cluster_ref(cluster), actions)
+
+    async def _refuse(self, cluster: RayCluster, item: Object, broken: Sequence[Violation]) -> Requeue:
+        """Say what is wrong, in a condition and an event, and leave everything as it is until the spec changes."""
+        failure = Failure(broken[0].reason, "; ".join(map(str, broken)))
+        self._recorder.warning(cluster_ref(cluster), failure.reason, failure.message, action="Validate")
+        await self._write_status(cluster, item, invalid_status(cluster, failure, self._context.clock.now()))
+        return Requeue.never()
+
+    async def _write_status(self, cluster: RayCluster, item: Object, status: RayClusterStatus) -> None:
+        """One patch, and only if something changed."""
+        if status == cluster.status:
+            return
+        known: JSON = msgspec.json.decode(item.status) if item.status else {}
+        patch = merge_patch_between(known, msgspec.to_builtins(status))
+        self._latest[cluster.key] = await self._context.kube.merge_patch(
+            RAY_CLUSTERS, cluster.key, {"status": patch}, subresource="status"
+        )
+
+    def _current(self, key: ObjectKey) -> Object | None:
+        """The cluster as last seen: by the cache, or in the answer to our own write if that is newer."""
+        cached, written = self._clusters.get(key), self._latest.get(key)
+        if cached is None or written is None:
+            return cached
+        if written.metadata.uid == cached.metadata.uid and _is_newer(written, cached):
+            return written
+        del self._latest[key]
+        return cached
+
+    def _facts(self, cluster: RayCluster, now: datetime) -> Facts:
+        groups = [labels.HEAD_GROUP, *(group.group_name for group in cluster.spec.worker_group_specs)]
+        settings = self._context.settings
+        return Facts(
+            now=now,
+            unsettled=[group for group in groups if not self._expectations.satisfied(GroupKey(cluster.key, group))],
+            recreate_hash=recreate_hash(cluster),
+            version=self._version,
+            may_shrink_autoscaled=settings.raycluster.may_shrink_autoscaled_groups,
+            has_indexes=settings.gates.is_on(Gate.MULTI_HOST_INDEXING),
+            new_name=random_end,
+        )
+
+    def _factory(self) -> PodFactory:
+        defaults = self._pod_defaults
+
+        def worker(cluster: RayCluster, action: CreateWorker) -> JSON:
+            group = next(one for one in cluster.spec.worker_group_specs if one.group_name == action.group)
+            return desired_worker_pod(cluster, group, defaults, action.slot, random_end())
+
+        def marks(cluster: RayCluster) -> dict[str, str]:
+            return {labels.RECREATE_HASH: recreate_hash(cluster), labels.KUBERAY_VERSION: self._version}
+
+        return PodFactory(lambda cluster: desired_head_pod(cluster, defaults, random_end()), worker, marks)
+
+    def _note_pod(self, old: Object | None, new: Object | None) -> None:
+        """Lower the expectations of the group whose pod appeared, or is going."""
+        pod = new or old
+        if pod is None:
+            return
+        meta = pod.metadata
+        cluster = ObjectKey(meta.namespace, meta.labels.get(labels.CLUSTER, ""))
+        owner = GroupKey(cluster, meta.labels.get(labels.GROUP, ""))
+        if new is None or meta.deletion_timestamp is not None:
+            self._expectations.deleted_seen(owner, meta.name, meta.uid)
+        else:
+            self._expectations.created_seen(owner, meta.name, meta.uid)
+
+    def _next_look(self, cluster: RayCluster, pods: Sequence[Pod], now: datetime) -> Requeue:
+        """When time alone could change the decision, else after the usual while."""
+        groups = [labels.HEAD_GROUP, *(group.group_name for group in cluster.spec.worker_group_specs)]
+        waits = [self._expectations.seconds_left(GroupKey(cluster.key, group)) for group in groups]
+        ends = [pod.ends for pod in pods if pod.ends is not None]
+        dues = [(end + after - now).total_seconds() for end in ends for after in (LOST_AFTER, STUCK_AFTER)]
+        due = [wait for wait in (*waits, *dues) if wait is not None and wait > 0]
+        return Requeue.after(min([self._context.settings.raycluster.requeue_seconds, *(wait + 1 for wait in due)]))
+
+
+def _first_failure(refusals: Sequence[Refusal]) -> Failure | None:
+    return Failure("FailedCreateChild", str(refusals[0])) if refusals else None
+
+
+def _is_newer(one: Object, other: Object) -> bool:
+    """Whether a resource version is higher; Kubernetes promises since 1.35 that they can be compared."""
+    versions = (one.metadata.resource_version, other.metadata.resource_version)
+    return all(text.isdecimal() for text in versions) and int(versions[0]) > int(versions[1])
+
+
+def random_end() -> str:
+    """Five characters, as in every name that Kubernetes generates."""
+    return "".join(random.choices(names.SAFE_ALPHABET, k=5))  # noqa: S311 - a name, not a secret

@@ -1,0 +1,78 @@
+"""An operator inside the test: the real controllers on a real API server, in one namespace, without election."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from kube_clients import connected
+from raykeeper.api.meta import ObjectKey
+from raykeeper.clock import SystemClock
+from raykeeper.kube.client import Kube
+from raykeeper.kube.controllers.controller import Controller, ControllerSettings
+from raykeeper.kube.controllers.queue import WorkQueue
+from raykeeper.kube.events.writer import EventWriter
+from raykeeper.kube.http.fencedbody import Fence
+from raykeeper.kube.metrics import KubeMetrics
+from raykeeper.operator.context import Context
+from raykeeper.operator.controllers import CONTROLLERS
+from raykeeper.operator.settings import OperatorSettings
+from raykeeper.operator.surroundings import Surroundings
+from raykeeper.operator.watches import Informers
+
+
+class Operator:
+    """One run of all controllers over one namespace."""
+
+    def __init__(self, kube: Kube, namespace: str, settings: OperatorSettings, fence: Fence | None) -> None:
+        clock, self.metrics = SystemClock(), KubeMetrics(CollectorRegistry())
+        fenced = kube if fence is None else kube.with_fence(fence)
+        self.informers = Informers(kube, [namespace], self.metrics, clock)
+        self._events = EventWriter(kube, "test", clock=clock, metrics=self.metrics)
+        context = Context(
+            kube=fenced,
+            informers=self.informers,
+            recorder=self._events.recorder,
+            settings=settings,
+            surroundings=Surroundings((1, 36), is_openshift=False),
+            metrics=self.metrics,
+            clock=clock,
+        )
+        self.controllers = []
+        for row in CONTROLLERS:
+            queue: WorkQueue[ObjectKey] = WorkQueue(row.name, self.metrics, clock)
+            reconcile = row.make(context)
+            for watch in row.watches:
+                self.informers.of(watch.kind).on_change(watch.handler(queue.add))
+            limits = ControllerSettings(shutdown_seconds=1)
+            self.controllers.append(Controller(row.name, reconcile, queue, self.metrics, clock, limits))
+
+    async def run(self) -> None:
+        """Work until cancelled, or until the fence closes."""
+        async with asyncio.TaskGroup() as group:
+            informers = group.create_task(self.informers.run())
+            events = group.create_task(self._events.run())
+            await self.informers.wait_synced()
+            for controller in self.controllers:
+                await controller.run()
+            informers.cancel()
+            events.cancel()
+
+
+@contextlib.asynccontextmanager
+async def operating(
+    kubeconfig: Path, namespace: str, settings: OperatorSettings | None = None, fence: Fence | None = None
+) -> AsyncIterator[Operator]:
+    """Run an operator beside the test."""
+    async with connected(kubeconfig) as kube:
+        operator = Operator(kube, namespace, settings or OperatorSettings(), fence)
+        task = asyncio.create_task(operator.run())
+        try:
+            yield operator
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,103 @@
+"""A namespace with RayClusters in it, and words for what happens there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conditions import eventually
+from raykeeper.api import labels
+from raykeeper.api.meta import JSON, ObjectKey, Resource
+from raykeeper.api.raycluster import RAY_CLUSTERS
+from raykeeper.kube.client import Kube
+from raykeeper.kube.resources import PODS, SERVICES
+
+CLUSTERS = RAY_CLUSTERS.read_as(dict)
+POD_OBJECTS = PODS.read_as(dict)
+SERVICE_OBJECTS = SERVICES.read_as(dict)
+QUOTAS: Resource[JSON] = Resource("", "v1", "resourcequotas", "ResourceQuota", dict)
+TEMPLATE = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.60.0"}]}}
+
+
+def a_group(name: str = "small", replicas: int = 1, **fields: Any) -> JSON:
+    return {"groupName": name, "replicas": replicas, "template": TEMPLATE, **fields}
+
+
+def a_raycluster(*groups: JSON, name: str = "demo", **spec: Any) -> JSON:
+    body = {"rayVersion": "2.60.0", "headGroupSpec": {"template": TEMPLATE}, "workerGroupSpecs": list(groups), **spec}
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": name}, "spec": body}
+
+
+class Scene:
+    """One RayCluster in a namespace."""
+
+    def __init__(self, kube: Kube, namespace: str, name: str = "demo") -> None:
+        self.kube = kube
+        self.namespace = namespace
+        self.key = ObjectKey(namespace, name)
+
+    async def apply(self, body: JSON) -> None:
+        await self.kube.create(CLUSTERS, body, self.namespace)
+
+    async def patch(self, **spec: Any) -> None:
+        await self.kube.merge_patch(CLUSTERS, self.key, {"spec": spec})
+
+    async def remove(self) -> None:
+        """Delete the cluster and return once its pods are gone, so that they do not count in what follows."""
+        await self.kube.delete(CLUSTERS, self.key)
+        # Kubernetes' own collector takes half a minute to learn of a kind that was installed just now.
+        await self.kube.delete_collection(PODS, self.namespace, labels={labels.CLUSTER: self.key.name}, grace_seconds=0)
+
+        async def is_empty() -> bool:
+            return not await self.kube.list(POD_OBJECTS, self.namespace, labels={labels.CLUSTER: self.key.name})
+
+        await eventually(is_empty)
+
+    async def cluster(self) -> JSON:
+        return await self.kube.get(CLUSTERS, self.key)
+
+    async def pods(self) -> list[JSON]:
+        """Pods that are not going."""
+        found = await self.kube.list(POD_OBJECTS, self.namespace, labels={labels.CLUSTER: self.key.name})
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    async def names(self, group: str) -> set[str]:
+        pods = await self.pods()
+        return {pod["metadata"]["name"] for pod in pods if pod["metadata"]["labels"][labels.GROUP] == group}
+
+    async def is_now(self, state: str) -> bool:
+        """Whether the status is about the present spec and says this state."""
+        cluster = await self.cluster()
+        status = cluster.get("status", {})
+        is_current = status.get("observedGeneration") == cluster["metadata"]["generation"]
+        return bool(is_current and status.get("state", "") == state)
+
+    async def becomes(self, state: str) -> JSON:
+        """The cluster once it `is_now` in this state."""
+        await eventually(lambda: self.is_now(state))
+        return await self.cluster()
+
+    async def condition(self, kind: str, status: str) -> JSON:
+        """The condition once it has this status."""
+
+        async def look() -> JSON | None:
+            conditions = (await self.cluster()).get("status", {}).get("conditions", [])
+            return next((one for one in conditions if (one["type"], one["status"]) == (kind, status)), None)
+
+        return await eventually(look) or {}
+
+    async def has_pods(self, group: str, count: int) -> set[str]:
+        """The names of a group's pods once there are so many."""
+
+        async def look() -> bool:
+            return len(await self.names(group)) == count
+
+        await eventually(look)
+        return await self.names(group)
+
+    async def is_gone(self, pod: str, group: str) -> None:
+        """Return once the group has no pod of that name."""
+
+        async def look() -> bool:
+            return pod not in await self.names(group)
+
+        await eventually(look)
