@@ -14,6 +14,7 @@ from bed.control_plane import ControlPlane
 from bed.fixtures import make_namespace
 from bed.waiting import wait_until
 from operator_processes import OperatorProcess, Operators, operators_of
+from raykeeper.operator.kinds import WATCHED_PODS
 
 NOTING_OPERATOR = (sys.executable, Path(__file__).parent / "programs" / "noting_operator.py")
 
@@ -119,7 +120,7 @@ def test_only_ray_pods_are_watched_and_they_bring_their_cluster_back(operator: O
     world.make_pod("stranger", {"ray.io/cluster": "first"})
     world.make_pod("head", {"ray.io/cluster": "first", "ray.io/node-type": "head"})
     world.wait_for_note("first", pods=1)
-    assert operator.metric("raykeeper_informer_objects", resource="pods") == 1
+    assert operator.metric("raykeeper_informer_objects", resource=f"pods {WATCHED_PODS.labels}") == 1
 
 
 def test_nothing_happens_in_namespaces_that_are_not_watched(operator: OperatorProcess, world: World) -> None:
