@@ -47,7 +47,7 @@ class Operator:
             queue: WorkQueue[ObjectKey] = WorkQueue(row.name, self.metrics, clock)
             reconcile = row.make(context)
             for watch in row.watches:
-                self.informers.of(watch.kind).on_change(watch.handler(queue.add))
+                self.informers.of(watch.kind).on_change(watch.handler(queue.add_after))
             limits = ControllerSettings(shutdown_seconds=1)
             self.controllers.append(Controller(row.name, reconcile, queue, self.metrics, clock, limits))
 

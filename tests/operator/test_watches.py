@@ -58,7 +58,7 @@ def test_a_change_of_the_status_alone_does_not_matter(change: dict[str, object],
 
 def test_appearing_changing_and_going_ask_for_a_reconcile_unless_it_is_no_news() -> None:
     asked: list[ObjectKey] = []
-    handler = Watch(WATCHED_RAYCLUSTERS, itself, more_than_status).handler(asked.append)
+    handler = Watch(WATCHED_RAYCLUSTERS, itself, more_than_status).handler(lambda key, _: asked.append(key))
     old, same, new = an_object(), an_object(resource_version="2"), an_object(generation=2)
     for before, after in ((None, old), (old, same), (old, new), (new, None)):
         handler(before, after)
@@ -67,7 +67,7 @@ def test_appearing_changing_and_going_ask_for_a_reconcile_unless_it_is_no_news()
 
 def test_an_object_that_moves_to_another_owner_asks_for_both() -> None:
     asked: list[ObjectKey] = []
-    handler = Watch(WATCHED_PODS, controlled_by(RAY_CLUSTERS), any_change).handler(asked.append)
+    handler = Watch(WATCHED_PODS, controlled_by(RAY_CLUSTERS), any_change).handler(lambda key, _: asked.append(key))
     other = OwnerReference("RayCluster", "second", "uid-2", "ray.io/v1", controller=True)
     handler(an_object(owner_references=(OWNER,)), an_object(owner_references=(other,)))
     assert sorted(asked) == [("team-a", "first"), ("team-a", "second")]
@@ -80,3 +80,13 @@ def test_pods_are_selected_as_kuberay_selects_them() -> None:
 def test_kinds_without_a_controller_are_known() -> None:
     row = ControllerRow("rayjob-controller", RAY_JOBS, (), make=lambda _: do_nothing)
     assert unattended([row]) == ["RayCluster", "RayService"]
+
+
+def test_a_watch_says_how_long_to_wait_for_more_of_the_same() -> None:
+    asked: list[tuple[ObjectKey, float]] = []
+    handler = Watch(WATCHED_RAYCLUSTERS, itself, settle_seconds=0.2).handler(
+        lambda key, wait: asked.append((key, wait))
+    )
+    item = an_object()
+    handler(None, item)
+    assert asked == [(item.key, 0.2)]

@@ -39,6 +39,10 @@ class ControllerRow:
     is_wanted: Callable[[OperatorSettings, Surroundings], bool] = always
 
 
+POD_SETTLE_SECONDS = 0.2
+"""Nobody notices so small a delay, and a cluster of a hundred pods is not looked at a hundred times."""
+
+
 def _of_clusters(*watched: WatchedKind[Any]) -> tuple[Watch[Any], ...]:
     return tuple(Watch(kind, controlled_by(RAY_CLUSTERS)) for kind in watched)
 
@@ -49,7 +53,8 @@ CONTROLLERS: tuple[ControllerRow, ...] = (
         reconciles=RAY_CLUSTERS,
         watches=(
             Watch(WATCHED_RAYCLUSTERS, itself, more_than_status),
-            *_of_clusters(WATCHED_PODS, WATCHED_JOBS, *CHILD_KINDS),
+            Watch(WATCHED_PODS, controlled_by(RAY_CLUSTERS), settle_seconds=POD_SETTLE_SECONDS),
+            *_of_clusters(WATCHED_JOBS, *CHILD_KINDS),
         ),
         make=raycluster.RayClusterReconciler,
     ),

@@ -70,15 +70,17 @@ class Watch(Generic[O]):
     """The keys to reconcile; asked of the state before and the state after."""
     is_news: Callable[[O, O], bool] = any_change
     """Whether a change from one state to the next matters; appearing and going always does."""
+    settle_seconds: float = 0.0
+    """How long to wait for more of the same: the pods of a cluster become ready one after the other."""
 
-    def handler(self, add: Callable[[ObjectKey], None]) -> Handler[O]:
-        """What the informer of this kind is to call, so that `add` is called with the keys concerned."""
+    def handler(self, add_after: Callable[[ObjectKey, float], None]) -> Handler[O]:
+        """What the informer of this kind is to call, so that `add_after` is called with the keys concerned."""
 
         def on_change(old: O | None, new: O | None) -> None:
             if old is not None and new is not None and not self.is_news(old, new):
                 return
             for key in {key for state in (old, new) if state is not None for key in self.concerns(state)}:
-                add(key)
+                add_after(key, self.settle_seconds)
 
         return on_change
 

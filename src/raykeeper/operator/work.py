@@ -73,7 +73,7 @@ class Work:
         queue: WorkQueue[ObjectKey] = WorkQueue(row.name, program.metrics, program.clock)
         reconcile = row.make(self._context)
         for watch in row.watches:
-            self._informers.of(watch.kind).on_change(watch.handler(queue.add))
+            self._informers.of(watch.kind).on_change(watch.handler(queue.add_after))
         settings = ControllerSettings(workers=program.settings.reconcile_concurrency, shutdown_seconds=SHUTDOWN_SECONDS)
         return Controller(row.name, reconcile, queue, program.metrics, program.clock, settings)
 
