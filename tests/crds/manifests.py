@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +58,14 @@ def change(spec: Any, path: str, value: Any) -> None:
         spec.pop(last, None)
     else:
         spec[last] = copy.deepcopy(value)
+
+
+def fields_given(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """All fields of a manifest with their values; the paths are written as in the tables of fields."""
+    yield path, value
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from fields_given(part, f"{path}.{name}")
+    if isinstance(value, list):
+        for part in value:
+            yield from fields_given(part, f"{path}[]")
