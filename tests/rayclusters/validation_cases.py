@@ -327,7 +327,9 @@ FAULT_TOLERANCE = [
     ),
     Case(
         "9: nothing else is mounted where rocksdb's volume goes",
-        with_rocksdb().with_head_container(volumeMounts=[{"name": "mine", "mountPath": "/data"}]),
+        with_rocksdb()
+        .with_head_container(volumeMounts=[{"name": "mine", "mountPath": "/data"}])
+        .with_head_pod(volumes=[{"name": "mine", "emptyDir": {}}]),
         with_rocksdb().with_head_container(volumeMounts=[{"name": "mine", "mountPath": "/data/gcs"}]),
         f"{HEAD}.template.spec.containers[0].volumeMounts[/data/gcs]",
         ROCKSDB,
