@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
 from kube_clients import connected
 from raykeeper.api.meta import ObjectKey
-from raykeeper.clock import SystemClock
+from raykeeper.clock import Clock, SystemClock
 from raykeeper.kube.client import Kube
 from raykeeper.kube.controllers.controller import Controller, ControllerSettings
 from raykeeper.kube.controllers.queue import WorkQueue
@@ -28,10 +29,12 @@ from raykeeper.operator.watches import Informers
 class Operator:
     """One run of all controllers over one namespace."""
 
-    def __init__(self, kube: Kube, namespace: str, settings: OperatorSettings, fence: Fence | None) -> None:
-        clock, self.metrics = SystemClock(), KubeMetrics(CollectorRegistry())
+    def __init__(
+        self, kube: Kube, namespaces: Sequence[str], settings: OperatorSettings, fence: Fence | None, clock: Clock
+    ) -> None:
+        self.metrics = KubeMetrics(CollectorRegistry())
         fenced = kube if fence is None else kube.with_fence(fence)
-        self.informers = Informers(kube, [namespace], self.metrics, clock)
+        self.informers = Informers(kube, namespaces, self.metrics, clock)
         self._events = EventWriter(kube, "test", clock=clock, metrics=self.metrics)
         context = Context(
             kube=fenced,
@@ -63,13 +66,27 @@ class Operator:
             events.cancel()
 
 
+class ClockAhead(SystemClock):
+    """A clock that is ahead of the API server's, so that a test need not wait until something is overdue."""
+
+    def __init__(self, ahead: timedelta) -> None:
+        self._ahead = ahead
+
+    def now(self) -> datetime:
+        return super().now() + self._ahead
+
+
 @contextlib.asynccontextmanager
 async def operating(
-    kubeconfig: Path, namespace: str, settings: OperatorSettings | None = None, fence: Fence | None = None
+    kubeconfig: Path,
+    *namespaces: str,
+    settings: OperatorSettings | None = None,
+    fence: Fence | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Operator]:
     """Run an operator beside the test."""
     async with connected(kubeconfig) as kube:
-        operator = Operator(kube, namespace, settings or OperatorSettings(), fence)
+        operator = Operator(kube, namespaces, settings or OperatorSettings(), fence, clock or SystemClock())
         task = asyncio.create_task(operator.run())
         try:
             yield operator

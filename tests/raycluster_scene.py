@@ -71,9 +71,9 @@ class Scene:
         is_current = status.get("observedGeneration") == cluster["metadata"]["generation"]
         return bool(is_current and status.get("state", "") == state)
 
-    async def becomes(self, state: str) -> JSON:
+    async def becomes(self, state: str, seconds: float = 30) -> JSON:
         """The cluster once it `is_now` in this state."""
-        await eventually(lambda: self.is_now(state))
+        await eventually(lambda: self.is_now(state), seconds=seconds)
         return await self.cluster()
 
     async def condition(self, kind: str, status: str) -> JSON:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -10,9 +11,10 @@ from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
 from raykeeper.errors import Unavailable
+from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.client import Kube
 from raykeeper.kube.controllers.expectations import Expectations
-from raykeeper.kube.errors import ApiError, Conflict, NotFound
+from raykeeper.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from raykeeper.kube.events.series import ObjectRef
 from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import PODS
@@ -22,6 +24,9 @@ from raykeeper.operator.slow_start import slow_start
 
 T = TypeVar("T")
 
+# About 15 seconds in all, as long as an API server takes to restart. A pod that stays in doubt blocks its group longer.
+CREATE_ATTEMPTS = 6
+CREATE_PAUSE = Backoff(base=0.5, limit=8.0, jitter=0.2)
 NAMES_IN_NOTE = 10  # an Event has room for a kilobyte
 
 
@@ -120,7 +125,7 @@ class PodWriter:
         owner, name = GroupKey(cluster.key, group), body["metadata"]["name"]
         self._expectations.expect_create(owner, name)
         try:
-            pod = await self._kube.create(PODS, body, cluster.metadata.namespace)
+            uid = await self._create_for_sure(body, ObjectKey(cluster.metadata.namespace, name))
         except Unavailable as error:
             self._expectations.create_unsure(owner, name)
             ledger.refused.append((deed, error))
@@ -129,8 +134,22 @@ class PodWriter:
             self._expectations.create_failed(owner, name)
             ledger.refused.append((deed, error))
             raise
-        self._expectations.create_answered(owner, name, pod.metadata.uid)
+        self._expectations.create_answered(owner, name, uid)
         ledger.done.setdefault((deed, f"of group {group}"), []).append(name)
+
+    async def _create_for_sure(self, body: JSON, key: ObjectKey) -> str:
+        """The uid of the pod made. A create that nobody answered is sent again under the same name: then either it is
+        made, or it turns out that it was."""
+        for failures in range(1, CREATE_ATTEMPTS):
+            try:
+                return (await self._kube.create(PODS, body, key.namespace)).metadata.uid
+            except Unavailable:
+                await asyncio.sleep(CREATE_PAUSE.delay(failures))
+            except AlreadyExists:
+                if failures > 1 and (pod := await self._kube.find(PODS, key)):
+                    return pod.metadata.uid
+                raise
+        return (await self._kube.create(PODS, body, key.namespace)).metadata.uid
 
     async def _delete(self, cluster: RayCluster, action: DeletePod, ledger: Ledger) -> None:
         pod, deed = action.pod, Deed("Delete", action.pod.is_head)

@@ -1,0 +1,139 @@
+"""What goes wrong around a RayCluster, and that it comes right again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from bed.control_plane import ControlPlane
+from bed.crds import install_ray_crds
+from bed.fixtures import make_namespace
+from bed.kwok import Kwok
+from conditions import eventually
+from kube_clients import connected
+from operating import ClockAhead, operating
+from raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
+from raykeeper.api import labels
+from raykeeper.api.meta import JSON, ObjectKey
+from raykeeper.kube.resources import JOBS, PODS
+
+LATER = ClockAhead(timedelta(minutes=10))
+STUCK = {"metadata": {"annotations": {"bed/stuck": "true"}}, **TEMPLATE}
+"""Pods that seem to run for ever once they are deleted, as on a node that no longer answers."""
+
+
+@pytest.fixture
+async def scene(ray_crds: ControlPlane, kwok: Kwok, namespace: str) -> AsyncIterator[Scene]:
+    """A cluster without an operator; each test brings its own."""
+    async with connected(ray_crds.admin_kubeconfig) as kube:
+        yield Scene(kube, namespace)
+
+
+async def free_stuck_pods(scene: Scene) -> None:
+    """Let the namespace be deleted after the test."""
+    await scene.kube.delete(CLUSTERS, scene.key)
+    await scene.kube.delete_collection(PODS, scene.namespace, grace_seconds=0)
+
+
+@pytest.mark.parametrize("group", [labels.HEAD_GROUP, "small"])
+async def test_a_pod_on_a_node_that_does_not_answer_is_replaced_without_a_person(
+    group: str, ray_crds: ControlPlane, scene: Scene
+) -> None:
+    await scene.apply(a_raycluster(a_group("small", 1, template=STUCK), headGroupSpec={"template": STUCK}))
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        await scene.becomes("ready")
+    (lost,) = await scene.names(group)
+    await scene.kube.delete(PODS, ObjectKey(scene.namespace, lost))
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace, clock=LATER):
+        await scene.becomes("ready")
+        assert lost not in await scene.has_pods(group, 1)
+        assert await scene.kube.find(PODS, ObjectKey(scene.namespace, lost)) is None
+    await free_stuck_pods(scene)
+
+
+async def test_a_second_head_is_not_made_while_the_first_may_still_run(ray_crds: ControlPlane, scene: Scene) -> None:
+    await scene.apply(a_raycluster(a_group("small", 1), headGroupSpec={"template": STUCK}))
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        await scene.becomes("ready")
+        (head,) = await scene.names(labels.HEAD_GROUP)
+        await scene.kube.delete(PODS, ObjectKey(scene.namespace, head))
+        await scene.condition("HeadPodReady", "False")
+        assert await scene.names(labels.HEAD_GROUP) == set()
+    await free_stuck_pods(scene)
+
+
+def with_redis(*groups: JSON) -> JSON:
+    return a_raycluster(*groups, gcsFaultToleranceOptions={"redisAddress": "redis:6379"})
+
+
+async def test_deletion_waits_for_redis_to_be_cleaned(ray_crds: ControlPlane, scene: Scene) -> None:
+    await scene.apply(with_redis(a_group("small", 1)))
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        cluster = await scene.becomes("ready")
+        assert labels.GCS_FT_REDIS_CLEANUP_FINALIZER in cluster["metadata"]["finalizers"]
+        await scene.kube.delete(CLUSTERS, scene.key)
+        job = await eventually(lambda: scene.kube.find(JOBS, ObjectKey(scene.namespace, "demo-redis-cleanup")))
+        assert job is not None
+        node_types = {pod["metadata"]["labels"][labels.NODE_TYPE] for pod in await scene.pods()}
+        assert labels.HEAD not in node_types, "the GCS must have stopped writing"
+
+        async def is_gone() -> bool:
+            return await scene.kube.find(CLUSTERS, scene.key) is None
+
+        await eventually(is_gone)
+
+
+async def test_an_invalid_cluster_can_still_be_deleted(ray_crds: ControlPlane, scene: Scene) -> None:
+    await scene.apply(with_redis())
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        await scene.becomes("ready")
+        await scene.patch(headGroupSpec={"rayStartParams": {"redis-username": "x"}})
+        await scene.condition("RayClusterInvalid", "True")
+        await scene.kube.delete(CLUSTERS, scene.key)
+
+        async def is_gone() -> bool:
+            return await scene.kube.find(CLUSTERS, scene.key) is None
+
+        await eventually(is_gone)
+
+
+async def test_a_head_that_fails_again_and_again_is_made_again_and_workers_stay(
+    ray_crds: ControlPlane, scene: Scene
+) -> None:
+    failing = {"metadata": {"annotations": {"bed/fail": "true"}}, **TEMPLATE}
+    await scene.apply(a_raycluster(a_group("small", 2), headGroupSpec={"template": failing}))
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        workers = await scene.has_pods("small", 2)
+        heads: set[str] = set()
+
+        async def third_head() -> bool:
+            heads.update(await scene.names(labels.HEAD_GROUP))
+            return len(heads) >= 3
+
+        await eventually(third_head)
+        assert await scene.names("small") == workers
+
+
+SPACE, COUNT = "faulty", 20
+
+
+async def test_an_api_server_that_is_killed_meanwhile_costs_no_pod(own_control_plane: ControlPlane) -> None:
+    plane = own_control_plane
+    kwok = Kwok(plane)
+    await asyncio.to_thread(install_ray_crds, plane)
+    await asyncio.to_thread(kwok.up, 2)
+    await asyncio.to_thread(make_namespace, plane, SPACE)
+    try:
+        async with connected(plane.admin_kubeconfig) as kube, operating(plane.admin_kubeconfig, SPACE):
+            scenes = [Scene(kube, SPACE, f"cluster-{number}") for number in range(COUNT)]
+            for scene in scenes:
+                await scene.apply(a_raycluster(a_group("small", 2), name=scene.key.name))
+            await asyncio.to_thread(plane.restart_apiserver)
+            for scene in scenes:
+                await scene.becomes("ready", seconds=90)
+            assert [len(await scene.pods()) for scene in scenes] == [3] * COUNT
+    finally:
+        await asyncio.to_thread(kwok.down)
