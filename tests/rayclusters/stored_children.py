@@ -7,7 +7,7 @@ server made of their values stays (a quantity in its canonical form), and a fiel
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from raykeeper.api import labels
@@ -106,19 +106,29 @@ def normalised(cluster: JSON, children: Sequence[JSON], version: str) -> list[JS
         version: "VERSION",
     }.items():
         text = text.replace(found, shown)
-    named = [_without_chance(child) for child in json.loads(text)]
-    return sorted(named, key=_order)
+    shown_children = json.loads(text)
+    replicas = _numbered_replicas([child["metadata"].get("labels", {}) for child in shown_children])
+    for child in shown_children:
+        _take_out_chance(child, replicas)
+    return sorted(shown_children, key=_order)
 
 
-def _without_chance(child: JSON) -> JSON:
+def _numbered_replicas(marks: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """A plain name for each replica that spans hosts, in the order of their indexes."""
+    found = {(mark[labels.REPLICA_INDEX], mark[labels.REPLICA_NAME]) for mark in marks if labels.REPLICA_NAME in mark}
+    return {
+        name: f"{name[: -len(RANDOM_END)]}{RANDOM_END[1:]}{number}" for number, (_, name) in enumerate(sorted(found))
+    }
+
+
+def _take_out_chance(child: JSON, replicas: Mapping[str, str]) -> None:
     metadata = child["metadata"]
     if child["kind"] == "Secret":
         child["data"] = dict.fromkeys(child["data"], "RANDOM")
     if child["kind"] == "Pod":
         metadata["name"] = _without_end(metadata["name"])
-        if labels.REPLICA_NAME in metadata["labels"]:
-            metadata["labels"][labels.REPLICA_NAME] = _without_end(metadata["labels"][labels.REPLICA_NAME])
-    return child
+        if replica := metadata["labels"].get(labels.REPLICA_NAME):
+            metadata["labels"][labels.REPLICA_NAME] = replicas[replica]
 
 
 def _without_end(name: str) -> str:

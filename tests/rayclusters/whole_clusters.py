@@ -41,6 +41,12 @@ def workers(**fields: Any) -> ClusterBuilder:
     return PLAIN.with_workers(**{"replicas": 1} | fields)
 
 
+def with_a_worker_each(cluster: ClusterBuilder) -> ClusterBuilder:
+    """The cluster with one replica in each of its groups."""
+    groups = [group | {"replicas": 1} for group in cluster.manifest["spec"]["workerGroupSpecs"]]
+    return cluster.with_spec(workerGroupSpecs=groups)
+
+
 def autoscaled(**options: Any) -> ClusterBuilder:
     return WORKING.autoscaled(**options)
 
@@ -83,8 +89,9 @@ HEADS: Clusters = {
     "head-service-of-the-user-with-workers": WORKING.with_head(headService=OWN_HEAD_SERVICE),
     "ingress-for-the-implementation": with_ingress(path="/ray/*", pathType="ImplementationSpecific"),
     "ingress-for-a-prefix": with_ingress(path="/ray", pathType="Prefix"),
-    "customised": customised(),
-    "customised-and-autoscaled": customised().autoscaled(),
+    "customised": with_a_worker_each(customised()),
+    "customised-and-autoscaled": with_a_worker_each(customised()).autoscaled(),
+    "customised-and-collected": collected(with_a_worker_each(customised())),
 }
 
 WORKERS: Clusters = {

@@ -108,7 +108,7 @@ async def test_what_keeps_a_rule_gets_pods_and_what_breaks_it_a_condition(
             left = await unjudged(kube, namespace, halves)
             return not left
 
-        async with operating(ray_crds.admin_kubeconfig, namespace, OperatorSettings(gates=gates)):
+        async with operating(ray_crds.admin_kubeconfig, namespace, settings=OperatorSettings(gates=gates)):
             try:
                 await eventually(are_judged, seconds=60)
             except TimeoutError:

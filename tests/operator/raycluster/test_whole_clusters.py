@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,14 +98,20 @@ async def test_every_cluster_has_exactly_the_children_of_its_golden_file(
         manifests = {name: whole_cluster(name, namespace) for name in cases}
         for body in manifests.values():
             await kube.create(CLUSTERS, body, namespace)
-        async with operating(ray_crds.admin_kubeconfig, namespace, settings):
+        async with operating(ray_crds.admin_kubeconfig, namespace, settings=settings):
             clusters = await settle(kube, namespace)
         children = await stored_children(kube, namespace)
+    assert _pods(sent) == _pods((one["kind"], one["metadata"]["name"]) for found in children.values() for one in found)
     for name, body in manifests.items():
         cluster = clusters[body["metadata"]["name"]]
         with subtests.test(name):
             found = children.get(cluster["metadata"]["name"], [])
             assert_golden(GOLDEN / f"{name}.yaml", normalised(cluster, [_as_sent(sent, one) for one in found], VERSION))
+
+
+def _pods(keys: Iterable[tuple[str, str]]) -> set[str]:
+    """Names of pods: those that were made must be those that are there, else one was made in vain."""
+    return {name for kind, name in keys if kind == "Pod"}
 
 
 def _as_sent(sent: Sent, child: JSON) -> JSON:
