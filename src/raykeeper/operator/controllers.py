@@ -39,7 +39,7 @@ class ControllerRow:
     is_wanted: Callable[[OperatorSettings, Surroundings], bool] = always
 
 
-POD_SETTLE_SECONDS = 0.2
+POD_SETTLE_SECONDS = 0.5
 """Nobody notices so small a delay, and a cluster of a hundred pods is not looked at a hundred times."""
 
 
