@@ -25,7 +25,7 @@ WORKERS = "small"
 # Ray gives its raylet 30 s to start, which is not enough while the machine builds something.
 PATIENT_START = {"RAY_raylet_start_wait_time_s": "100"}
 # Ray's raylets wait a minute for a GCS that is gone before they end and are started anew.
-SHORT_MOURNING = {"RAY_gcs_rpc_server_reconnect_timeout_s": "10"}
+SHORT_MOURNING = {"RAY_gcs_rpc_server_reconnect_timeout_s": "5"}
 # A raylet with its agents takes 600 MiB, the head's other servers as much again.
 HEAD_RESOURCES = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "3Gi"}}
 WORKER_RESOURCES = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}

@@ -22,10 +22,9 @@ async def scene(real_node: RealNode, node_namespace: str) -> AsyncIterator[RealS
         yield made
 
 
-async def test_a_raycluster_runs_jobs_and_comes_back_from_a_suspension_and_a_lost_head(scene: RealScene) -> None:
+async def test_a_raycluster_comes_back_from_a_suspension_and_a_lost_head_and_runs_a_job(scene: RealScene) -> None:
     await scene.apply(a_real_cluster(a_real_group(env=SHORT_MOURNING)))
     await scene.turns("ready")
-    assert "answer 42" in await scene.run_job(JOB)
 
     await scene.patch(suspend=True)
     await scene.turns("suspended")
