@@ -18,6 +18,7 @@ from raykeeper.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from raykeeper.kube.events.series import ObjectRef
 from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import PODS
+from raykeeper.logs import Log
 from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
 from raykeeper.operator.raycluster.status import Failure
 from raykeeper.operator.slow_start import slow_start
@@ -27,6 +28,8 @@ T = TypeVar("T")
 # About 15 seconds in all, as long as an API server takes to restart. A pod that stays in doubt blocks its group longer.
 CREATE_ATTEMPTS = 6
 CREATE_PAUSE = Backoff(base=0.5, limit=8.0, jitter=0.2)
+log = Log("raykeeper.operator.raycluster")
+
 NAMES_IN_NOTE = 10  # an Event has room for a kilobyte
 
 
@@ -179,6 +182,7 @@ class PodWriter:
             if deed.verb == "Delete":
                 note = f"Deleted {_enumerated(names)}: {explanation}"
             self._recorder.normal(regarding, deed.done, note, action=deed.verb)
+            log.info("pods written", cluster=cluster.key, what=deed.done, why=explanation, pods=names)
         for deed, error in ledger.refused[:1]:
             self._recorder.warning(regarding, deed.refused, str(error), action=deed.verb)
 
