@@ -16,6 +16,12 @@ from raykeeper.errors import Misconfigured
 from raykeeper.kube.leader.lease import ElectionSettings
 
 
+@pytest.fixture(scope="module")
+def control_plane(own_control_plane: ControlPlane) -> ControlPlane:
+    """A control plane of this module alone: a Lease of another test would make our replicas wait or refuse."""
+    return own_control_plane
+
+
 @pytest.fixture
 def replicas(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Replicas]:
     with replicas_of(control_plane, namespace, tmp_path) as replicas:

@@ -93,6 +93,7 @@ async def test_a_new_cluster_is_the_same_wherever_its_making_was_interrupted(
         await crash(ray_crds, scene, writes)
         async with operating(ray_crds.admin_kubeconfig, scene.namespace) as operator:
             diary = PodDiary(operator)
+            await operator.informers.wait_synced()
             await scene.becomes("ready")
             assert len(await scene.names("small")) == 3, f"after {writes} writes"
             assert len(await scene.names(labels.HEAD_GROUP)) == 1
@@ -114,6 +115,7 @@ async def test_a_change_is_the_same_wherever_it_was_interrupted(
         await crash(ray_crds, scene, writes)
         async with operating(ray_crds.admin_kubeconfig, scene.namespace) as operator:
             diary = PodDiary(operator)
+            await operator.informers.wait_synced()
             await scene.becomes("ready")
             now = {pod["metadata"]["uid"] for pod in await scene.pods()}
         assert len(known | diary.made | now) == made, f"{what}: pods made, stopped after {writes} writes"

@@ -65,6 +65,23 @@ async def test_a_second_head_is_not_made_while_the_first_may_still_run(ray_crds:
     await free_stuck_pods(scene)
 
 
+async def test_a_multi_host_replica_lives_and_dies_together(ray_crds: ControlPlane, scene: Scene) -> None:
+    await scene.apply(a_raycluster(a_group("tpu", 2, numOfHosts=2)))
+    # To this operator the replicas are no longer young enough to be still in the making.
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace, clock=LATER):
+        await scene.becomes("ready")
+        before = await scene.has_pods("tpu", 4)
+        lost = min(before)
+        await scene.kube.delete(PODS, ObjectKey(scene.namespace, lost))
+
+        async def is_replaced() -> bool:
+            now = await scene.names("tpu")
+            return len(now) == 4 and len(now & before) == 2
+
+        await eventually(is_replaced)
+        assert lost not in await scene.names("tpu")
+
+
 def with_redis(*groups: JSON) -> JSON:
     return a_raycluster(*groups, gcsFaultToleranceOptions={"redisAddress": "redis:6379"})
 

@@ -145,22 +145,6 @@ async def test_a_cluster_managed_by_another_is_left_alone(scene: Scene) -> None:
     assert "status" not in await scene.cluster()
 
 
-async def test_a_multi_host_replica_lives_and_dies_together(scene: Scene) -> None:
-    await scene.apply(a_raycluster(a_group("tpu", 2, numOfHosts=2)))
-    await scene.becomes("ready")
-    before = await scene.has_pods("tpu", 4)
-    lost = min(before)
-    await scene.kube.delete(PODS, ObjectKey(scene.namespace, lost))
-
-    async def is_replaced() -> bool:
-        now = await scene.names("tpu")
-        return len(now) == 4 and len(now & before) == 2
-
-    await eventually(is_replaced)
-    assert lost not in await scene.names("tpu")
-    await scene.becomes("ready")
-
-
 async def test_a_steady_cluster_costs_no_writes(ray_crds: ControlPlane, namespace: str) -> None:
     async with connected(ray_crds.admin_kubeconfig) as kube:
         scene = Scene(kube, namespace)
