@@ -32,6 +32,7 @@ from raykeeper.operator.raycluster.pod import LOST_AFTER, STUCK_AFTER, Pod
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
 from raykeeper.operator.raycluster.pods.desired import desired_head_pod, desired_worker_pod
 from raykeeper.operator.raycluster.pods.hash import recreate_hash
+from raykeeper.operator.raycluster.pods.metadata import head_marks
 from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of
 from raykeeper.operator.raycluster.validation.validate import violations, warnings
 from raykeeper.operator.raycluster.validation.violation import Violation
@@ -152,7 +153,7 @@ class RayClusterReconciler:
             return desired_worker_pod(cluster, group, defaults, action.slot, random_end())
 
         def marks(cluster: RayCluster) -> dict[str, str]:
-            return {labels.RECREATE_HASH: recreate_hash(cluster), labels.KUBERAY_VERSION: self._version}
+            return head_marks(cluster, self._version)
 
         return PodFactory(lambda cluster: desired_head_pod(cluster, defaults, random_end()), worker, marks)
 

@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from raykeeper.api.conditions import is_true
+from raykeeper.api.fields import MAX_INT32
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import HeadInfo, RayCluster, RayClusterStatus
 from raykeeper.operator.raycluster.conditions import (
@@ -24,8 +25,6 @@ from raykeeper.operator.raycluster.plan_workers import desired_replicas
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.resources import desired_totals
 from raykeeper.operator.raycluster.suspension import SUSPENDED, SUSPENDING, Suspension, suspension_of
-
-MAX_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-import msgspec
-
 from raykeeper.api import labels
-from raykeeper.api.meta import JSON, Object
+from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
 
 OUR_ANNOTATIONS: Final = "raykeeper.io/annotations"
@@ -98,9 +96,3 @@ def _changed_annotations(wanted: Mapping[str, str], found: Mapping[str, str]) ->
     ours = {key for key in found.get(OUR_ANNOTATIONS, "").split(",") if key} | {OUR_ANNOTATIONS}
     gone: JSON = dict.fromkeys(sorted(ours & found.keys() - wanted.keys()))
     return gone | changed_entries(wanted, found)
-
-
-def as_json(item: Object) -> JSON:
-    """A cached object as far as drift looks at it: metadata and spec."""
-    spec = msgspec.json.decode(item.spec) if item.spec else {}
-    return {"metadata": msgspec.to_builtins(item.metadata), "spec": spec}
