@@ -29,7 +29,8 @@ class Bench:
 
     def __init__(self, kube: Kube, namespace: str, identity: str = "me") -> None:
         self.kube = kube
-        self.key = ObjectKey(namespace, "ray-operator-leader")
+        # Not the operator's own name: its Leases concern every operator of the tests beside this one.
+        self.key = ObjectKey(namespace, "an-election")
         self.registry = CollectorRegistry()
         metrics = KubeMetrics(self.registry)
         self.elector = LeaderElector(kube, self.key, identity, clock=SystemClock(), metrics=metrics, settings=SETTINGS)
