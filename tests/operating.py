@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from prometheus_client import CollectorRegistry
 
@@ -25,23 +27,45 @@ from raykeeper.operator.settings import OperatorSettings
 from raykeeper.operator.surroundings import Surroundings
 from raykeeper.operator.watches import Informers
 
+KUBERNETES = Surroundings((1, 36), is_openshift=False)
+"""The bed's API server."""
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What an operator is given; a test changes what it is about."""
+
+    settings: OperatorSettings = field(default_factory=OperatorSettings)
+    fence: Fence | None = None
+    """Asked before each write."""
+    clock: Clock = field(default_factory=SystemClock)
+    surroundings: Surroundings = KUBERNETES
+
+
+class Given(TypedDict, total=False):
+    """Those of the circumstances that a test names."""
+
+    settings: OperatorSettings
+    fence: Fence
+    clock: Clock
+    surroundings: Surroundings
+
 
 class Operator:
     """One run of all controllers over one namespace."""
 
-    def __init__(
-        self, kube: Kube, namespaces: Sequence[str], settings: OperatorSettings, fence: Fence | None, clock: Clock
-    ) -> None:
+    def __init__(self, kube: Kube, namespaces: Sequence[str], given: Circumstances) -> None:
         self.metrics = KubeMetrics(CollectorRegistry())
-        fenced = kube if fence is None else kube.with_fence(fence)
+        clock = given.clock
+        fenced = kube if given.fence is None else kube.with_fence(given.fence)
         self.informers = Informers(kube, namespaces, self.metrics, clock)
         self._events = EventWriter(kube, "test", clock=clock, metrics=self.metrics)
         context = Context(
             kube=fenced,
             informers=self.informers,
             recorder=self._events.recorder,
-            settings=settings,
-            surroundings=Surroundings((1, 36), is_openshift=False),
+            settings=given.settings,
+            surroundings=given.surroundings,
             metrics=self.metrics,
             clock=clock,
         )
@@ -49,7 +73,7 @@ class Operator:
         for row in CONTROLLERS:
             queue: WorkQueue[ObjectKey] = WorkQueue(row.name, self.metrics, clock)
             reconcile = row.make(context)
-            for watch in row.watches:
+            for watch in row.watches_in(given.surroundings):
                 self.informers.of(watch.kind).on_change(watch.handler(queue.add_after))
             limits = ControllerSettings(shutdown_seconds=1)
             self.controllers.append(Controller(row.name, reconcile, queue, self.metrics, clock, limits))
@@ -77,16 +101,10 @@ class ClockAhead(SystemClock):
 
 
 @contextlib.asynccontextmanager
-async def operating(
-    kubeconfig: Path,
-    *namespaces: str,
-    settings: OperatorSettings | None = None,
-    fence: Fence | None = None,
-    clock: Clock | None = None,
-) -> AsyncIterator[Operator]:
-    """Run an operator beside the test."""
+async def operating(kubeconfig: Path, *namespaces: str, **given: Unpack[Given]) -> AsyncIterator[Operator]:
+    """Run an operator beside the test, in the circumstances that are given."""
     async with connected(kubeconfig) as kube:
-        operator = Operator(kube, namespaces, settings or OperatorSettings(), fence, clock or SystemClock())
+        operator = Operator(kube, namespaces, Circumstances(**given))
         task = asyncio.create_task(operator.run())
         try:
             yield operator

@@ -14,6 +14,7 @@ from bed.control_plane import ControlPlane
 from bed.crds import install_ray_crds
 from bed.fixtures import TEST_SETTINGS, NewControlPlane, make_namespace
 from bed.waiting import wait_until
+from openshift import install_routes
 from operator_processes import OperatorProcess, Operators, operators_of
 
 HERE = "default"
@@ -181,27 +182,11 @@ def test_a_role_that_lacks_something_keeps_it_from_ready_which_says_what(
 
 def test_openshift_is_known_by_its_routes(operators: Operators, plane: ControlPlane) -> None:
     assert leading(operators).wait_for("operator starts")["openshift"] is False
-    plane.admin.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", ROUTE_CRD)
-    plane.wait_for("/apis/route.openshift.io/v1/routes")
+    install_routes(plane)
     try:
         assert operators.start().wait_for("operator starts")["openshift"] is True
     finally:
         plane.admin.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/routes.route.openshift.io")
-
-
-ROUTE_CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "routes.route.openshift.io", "annotations": {"api-approved.kubernetes.io": "unapproved"}},
-    "spec": {
-        "group": "route.openshift.io",
-        "names": {"kind": "Route", "plural": "routes"},
-        "scope": "Namespaced",
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-        ],
-    },
-}
 
 
 def test_with_nothing_to_do_it_only_renews_its_lease(operators: Operators) -> None:

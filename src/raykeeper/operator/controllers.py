@@ -38,6 +38,10 @@ class ControllerRow:
     """Called once, before the caches are filled."""
     is_wanted: Callable[[OperatorSettings, Surroundings], bool] = always
 
+    def watches_in(self, surroundings: Surroundings) -> list[Watch[Any]]:
+        """The watches of kinds that this API server has."""
+        return [watch for watch in self.watches if watch.kind.is_served(surroundings)]
+
 
 POD_SETTLE_SECONDS = 0.5
 """Nobody notices so small a delay, and a cluster of a hundred pods is not looked at a hundred times."""

@@ -27,6 +27,7 @@ from raykeeper.kube.resources import (
     PODS,
     ROLE_BINDINGS,
     ROLES,
+    ROUTES,
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
@@ -85,3 +86,6 @@ WATCHED_ROLE_BINDINGS: Final[WatchedKind[WatchedRoleBinding]] = WatchedKind(
 WATCHED_SECRETS: Final[WatchedKind[WatchedSecret]] = WatchedKind(SECRETS.read_as(WatchedSecret), CLUSTER, OF_A_CLUSTER)
 WATCHED_CLAIMS: Final[WatchedKind[Object]] = WatchedKind(PERSISTENT_VOLUME_CLAIMS, CLUSTER, OF_A_CLUSTER)
 WATCHED_INGRESSES: Final[WatchedKind[Object]] = WatchedKind(INGRESSES, CLUSTER, OF_A_CLUSTER)
+WATCHED_ROUTES: Final[WatchedKind[Object]] = WatchedKind(
+    ROUTES, CLUSTER, OF_A_CLUSTER, is_served=lambda surroundings: surroundings.is_openshift
+)

@@ -13,8 +13,14 @@ from raykeeper.kube.client import Kube
 from raykeeper.kube.informers.cache import Cache, IndexFunction
 from raykeeper.kube.informers.informer import Handler, Informer
 from raykeeper.kube.metrics import KubeMetrics
+from raykeeper.operator.surroundings import Surroundings
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - reads as "object" beside T for "anything"
+
+
+def everywhere(_surroundings: Surroundings) -> bool:
+    """Every API server has this kind."""
+    return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +32,8 @@ class WatchedKind(Generic[O]):
     """Label selector in Kubernetes' spelling; what it leaves out is neither sent to us nor kept."""
     indexes: Mapping[str, IndexFunction[O]] = field(default_factory=dict)
     """Ways to find objects in the cache."""
+    is_served: Callable[[Surroundings], bool] = everywhere
+    """Where the API server has this kind; elsewhere a cache of it would never fill."""
 
 
 def any_change(_old: Object, _new: Object) -> bool:

@@ -72,7 +72,7 @@ class Work:
         program = self._program
         queue: WorkQueue[ObjectKey] = WorkQueue(row.name, program.metrics, program.clock)
         reconcile = row.make(self._context)
-        for watch in row.watches:
+        for watch in row.watches_in(self._context.surroundings):
             self._informers.of(watch.kind).on_change(watch.handler(queue.add_after))
         settings = ControllerSettings(workers=program.settings.reconcile_concurrency, shutdown_seconds=SHUTDOWN_SECONDS)
         return Controller(row.name, reconcile, queue, program.metrics, program.clock, settings)

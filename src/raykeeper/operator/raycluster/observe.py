@@ -27,6 +27,7 @@ from raykeeper.operator import kinds
 from raykeeper.operator.raycluster.children.desired import ChildKey
 from raykeeper.operator.raycluster.children.obsolete import Usage
 from raykeeper.operator.raycluster.pod import Pod, parse_pod
+from raykeeper.operator.surroundings import Surroundings
 from raykeeper.operator.watches import Informers, WatchedKind
 
 CHILD_KINDS: Final[tuple[WatchedKind[Any], ...]] = (
@@ -34,6 +35,7 @@ CHILD_KINDS: Final[tuple[WatchedKind[Any], ...]] = (
     kinds.WATCHED_ROLES,
     kinds.WATCHED_ROLE_BINDINGS,
     kinds.WATCHED_INGRESSES,
+    kinds.WATCHED_ROUTES,
     kinds.WATCHED_SECRETS,
     kinds.WATCHED_HEAD_SERVICES,
     kinds.WATCHED_HEADLESS_SERVICES,
@@ -78,11 +80,11 @@ class Observed:
 class Observer:
     """Looks a cluster up in the caches."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: Informers, surroundings: Surroundings) -> None:
         self._pods = informers.cache(kinds.WATCHED_PODS)
         self._jobs = informers.cache(kinds.WATCHED_JOBS)
         self._children: list[tuple[str, Cache[Any]]] = [
-            (kind.resource.kind, informers.cache(kind)) for kind in CHILD_KINDS
+            (kind.resource.kind, informers.cache(kind)) for kind in CHILD_KINDS if kind.is_served(surroundings)
         ]
 
     def observe(self, cluster: RayCluster) -> Observed:

@@ -48,7 +48,7 @@ class RayClusterReconciler:
         self._context = context
         self._recorder = context.recorder(NAME)
         self._clusters = context.informers.cache(WATCHED_RAYCLUSTERS)
-        self._observer = Observer(context.informers)
+        self._observer = Observer(context.informers, context.surroundings)
         self._expectations: Expectations[GroupKey] = Expectations(context.clock)
         self._latest: dict[ObjectKey, Object] = {}  # what our own status writes returned, until the cache shows it
         self._version = f"raykeeper-{version('raykeeper')}"
