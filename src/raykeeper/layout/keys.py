@@ -1,0 +1,256 @@
+"""Where each object of a store is: keys from facts, and facts from keys. Pure; relative to the store's root.
+
+Every key has one owner, its only writer (docs/storage-layout.md). Hours and days are UTC and come from the time in the
+key itself, so that a key follows from its facts alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import ClassVar, Literal, Protocol, TypeVar
+
+from raykeeper.layout.names import from_segment, to_segment
+
+VERSION = "v1"
+CATALOG_PREFIX = f"{VERSION}/catalog/"
+DATA_PREFIX = f"{VERSION}/data/"
+UNKNOWN_SESSION = "unknown"
+"""Session of what arrived before any session was known and named none."""
+
+_NANOSECONDS = 1_000_000_000
+CatalogPart = Literal["start", "end", "summary"]
+
+
+@dataclass(frozen=True, order=True)
+class SessionId:
+    """One Ray session of one cluster: what history is about."""
+
+    namespace: str
+    cluster: str
+    session: str
+
+    @property
+    def prefix(self) -> str:
+        """Of every object of the session, except those in the catalog."""
+        return f"{cluster_prefix(self.namespace, self.cluster)}{to_segment(self.session)}/"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.cluster}/{self.session}"
+
+
+def namespace_prefix(namespace: str) -> str:
+    return f"{DATA_PREFIX}{to_segment(namespace)}/"
+
+
+def cluster_prefix(namespace: str, cluster: str) -> str:
+    return f"{namespace_prefix(namespace)}{to_segment(cluster)}/"
+
+
+def session_record_key(session: SessionId) -> str:
+    return f"{session.prefix}session.json"
+
+
+def closed_record_key(session: SessionId) -> str:
+    return f"{session.prefix}closed.json"
+
+
+def nodes_prefix(session: SessionId) -> str:
+    return f"{session.prefix}nodes/"
+
+
+def node_record_key(session: SessionId, node_id: str) -> str:
+    """The heartbeat of one node incarnation."""
+    return f"{nodes_prefix(session)}{to_segment(node_id)}/node.json"
+
+
+def end_record_key(session: SessionId, node_id: str) -> str:
+    """The graceful end of one node incarnation."""
+    return f"{nodes_prefix(session)}{to_segment(node_id)}/end.json"
+
+
+@dataclass(frozen=True, order=True)
+class SealedKey:
+    """One immutable object a collector sealed: event segment, log pack, or what it set aside."""
+
+    folder: ClassVar[str]
+    suffix: ClassVar[str]
+
+    session: SessionId
+    node_id: str
+    sealed_ns: int
+    """When it was sealed, in nanoseconds since 1970 by the node's clock."""
+    sequence: int
+    """Tells apart what was sealed at the same moment."""
+
+    @property
+    def key(self) -> str:
+        name = f"{self.sealed_ns:019d}-{self.sequence:06d}{self.suffix}"
+        return f"{self.hour_prefix(self.session, hour_of(self.sealed_ns))}{to_segment(self.node_id)}/{name}"
+
+    @classmethod
+    def prefix(cls, session: SessionId) -> str:
+        return f"{session.prefix}{cls.folder}/"
+
+    @classmethod
+    def hour_prefix(cls, session: SessionId, hour: str) -> str:
+        return f"{cls.prefix(session)}{hour}/"
+
+
+class EventSegmentKey(SealedKey):
+    """Events as Ray sent them, one JSON object a line."""
+
+    folder = "events"
+    suffix = ".ndjson.zst"
+
+
+class LogPackKey(SealedKey):
+    """Byte ranges of many log files, with an index at the end."""
+
+    folder = "logs"
+    suffix = ".pack"
+
+
+class RejectsKey(SealedKey):
+    """What a collector could not file as an event, with the reason."""
+
+    folder = "rejects"
+    suffix = ".ndjson.zst"
+
+
+@dataclass(frozen=True, order=True)
+class PolledKey:
+    """One answer of the head's dashboard; `name` is the path that was asked."""
+
+    session: SessionId
+    name: str
+    polled_ms: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.name_prefix(self.session, self.name)}{self.polled_ms:013d}.json.zst"
+
+    @staticmethod
+    def prefix(session: SessionId) -> str:
+        return f"{session.prefix}polled/"
+
+    @staticmethod
+    def name_prefix(session: SessionId, name: str) -> str:
+        return f"{session.prefix}polled/{to_segment(name)}/"
+
+
+@dataclass(frozen=True, order=True)
+class KubeFactsKey:
+    """Pod states and Kubernetes events of one cluster, under its uid: a head that never started has no session."""
+
+    namespace: str
+    cluster: str
+    uid: str
+    recorded_ns: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.prefix(self.namespace, self.cluster, self.uid)}{self.recorded_ns:019d}.ndjson.zst"
+
+    @staticmethod
+    def prefix(namespace: str, cluster: str, uid: str) -> str:
+        return f"{cluster_prefix(namespace, cluster)}kube/{to_segment(uid)}/"
+
+
+@dataclass(frozen=True, order=True)
+class CatalogKey:
+    """One part of a session's entry in the list of all sessions, filed under the UTC day it started."""
+
+    day: date
+    session: SessionId
+    part: CatalogPart
+
+    @property
+    def key(self) -> str:
+        names = (self.session.namespace, self.session.cluster, self.session.session)
+        return f"{catalog_day_prefix(self.day)}{'~'.join(map(to_segment, names))}.{self.part}.json"
+
+
+def catalog_day_prefix(day: date) -> str:
+    return f"{CATALOG_PREFIX}{day.isoformat()}/"
+
+
+def table_key(session: SessionId, table: str, batch: str) -> str:
+    return f"{session.prefix}tables/{to_segment(table)}/{to_segment(batch)}.parquet"
+
+
+def manifests_prefix(session: SessionId) -> str:
+    return f"{session.prefix}tables/manifests/"
+
+
+def manifest_key(session: SessionId, number: int) -> str:
+    return f"{manifests_prefix(session)}{number:09d}.json"
+
+
+def hour_of(unix_ns: int) -> str:
+    """The UTC hour as keys spell it, such as `2026-11-15T19`."""
+    return datetime.fromtimestamp(unix_ns // _NANOSECONDS, UTC).strftime("%Y-%m-%dT%H")
+
+
+_SESSION_PATH = r"v1/data/(?P<namespace>[^/]+)/(?P<cluster>[^/]+)/(?P<session>[^/]+)/"
+_SEALED = re.compile(
+    _SESSION_PATH + r"(?P<folder>events|logs|rejects)/(?P<hour>\d{4}-\d\d-\d\dT\d\d)/(?P<node>[^/]+)/"
+    r"(?P<ns>\d{19})-(?P<sequence>\d{6})(?P<suffix>\.ndjson\.zst|\.pack)"
+)
+_POLLED = re.compile(_SESSION_PATH + r"polled/(?P<name>[^/]+)/(?P<ms>\d{13})\.json\.zst")
+_CATALOG = re.compile(
+    r"v1/catalog/(?P<day>\d{4}-\d\d-\d\d)/(?P<namespace>[^/~]+)~(?P<cluster>[^/~]+)~(?P<session>[^/~]+)"
+    r"\.(?P<part>start|end|summary)\.json"
+)
+_SEALED_KINDS: dict[tuple[str, str], type[SealedKey]] = {
+    (kind.folder, kind.suffix): kind for kind in (EventSegmentKey, LogPackKey, RejectsKey)
+}
+
+
+def parse_sealed_key(key: str) -> SealedKey | None:
+    """The facts in the key of an event segment, log pack or rejects; None for any other key."""
+    found = _SEALED.fullmatch(key)
+    kind = found and _SEALED_KINDS.get((found["folder"], found["suffix"]))
+    if not found or not kind:
+        return None
+    return _confirmed(
+        key, lambda: kind(_session(found), from_segment(found["node"]), int(found["ns"]), int(found["sequence"]))
+    )
+
+
+def parse_polled_key(key: str) -> PolledKey | None:
+    """The facts in the key of a polled answer; None for any other key."""
+    if not (found := _POLLED.fullmatch(key)):
+        return None
+    return _confirmed(key, lambda: PolledKey(_session(found), from_segment(found["name"]), int(found["ms"])))
+
+
+def parse_catalog_key(key: str) -> CatalogKey | None:
+    """The facts in the key of a catalog entry; None for any other key."""
+    if not (found := _CATALOG.fullmatch(key)):
+        return None
+    part: CatalogPart = found["part"]  # type: ignore[assignment]  # the pattern has these three alone
+    return _confirmed(key, lambda: CatalogKey(date.fromisoformat(found["day"]), _session(found), part))
+
+
+class _Keyed(Protocol):
+    @property
+    def key(self) -> str: ...
+
+
+_K = TypeVar("_K", bound=_Keyed)
+
+
+def _confirmed(key: str, parse: Callable[[], _K]) -> _K | None:
+    """What the key says, if that has exactly this key: nothing we did not write is taken for ours."""
+    try:
+        facts = parse()
+    except ValueError:
+        return None
+    return facts if facts.key == key else None
+
+
+def _session(found: re.Match[str]) -> SessionId:
+    return SessionId(*(from_segment(found[part]) for part in ("namespace", "cluster", "session")))

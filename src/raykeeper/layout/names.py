@@ -1,0 +1,25 @@
+"""Names as parts of keys: any text becomes one path segment, and comes back."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+_DOTS = {".": "%2E", "..": "%2E%2E"}
+
+
+def to_segment(name: str) -> str:
+    """One path segment for any non-empty name.
+
+    `~` separates names in catalog keys and `.` and `..` mean folders to a local store, so these are encoded too.
+    """
+    if not name:
+        raise ValueError("an empty name cannot be part of a key")
+    return _DOTS.get(name) or quote(name, safe="").replace("~", "%7E")
+
+
+def from_segment(segment: str) -> str:
+    """The name that `to_segment` was given. Raises ValueError for what it never returns."""
+    name = unquote(segment, errors="strict")
+    if not name or to_segment(name) != segment:
+        raise ValueError(f"{segment!r} is not a name of the layout")
+    return name

@@ -1,0 +1,140 @@
+"""Log packs: byte ranges of many files as zstd frames that can each be read alone, and an index at the end.
+
+A pack is its frames, then the index (msgpack under zstd), then a trailer: the index's size and a magic word. A reader
+fetches the trailer and index with one range read from the end, then any frame with one more.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import msgspec
+import zstandard
+
+MAGIC = b"RKPACK01"
+_TRAILER = struct.Struct("<Q8s")
+TRAILER_BYTES = _TRAILER.size
+LEVEL = 3
+INDEX_LIMIT_BYTES = 64 << 20  # uncompressed; a damaged size must not make a reader allocate more
+
+
+class DamagedPack(ValueError):
+    """The bytes are no pack, or a piece of one."""
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One byte range of one file, and where in the pack it is."""
+
+    path: str
+    """Relative to the session's `logs/`."""
+    generation: str
+    """Tells apart files that had the same path one after the other (rotation): first-seen time and inode."""
+    offset: int
+    """Of the first byte in that file."""
+    length: int
+    """Bytes of the file."""
+    position: int
+    """Of the frame in the pack."""
+    size: int
+    """Bytes of the frame."""
+    read_ns: int
+    """When the bytes were read, in nanoseconds since 1970."""
+    is_whole: bool = False
+    """The file is rewritten in place: this frame is all of it and replaces earlier ones."""
+
+
+class Gap(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Bytes that were given up, and why."""
+
+    path: str
+    generation: str
+    offset: int
+    length: int
+    reason: str
+
+
+class PackIndex(msgspec.Struct, frozen=True):
+    """What a pack holds."""
+
+    frames: tuple[Frame, ...]
+    gaps: tuple[Gap, ...] = ()
+
+
+class PackWriter:
+    """Collects byte ranges in memory until the pack is closed."""
+
+    def __init__(self) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+        self._parts: list[bytes] = []
+        self._frames: list[Frame] = []
+        self._gaps: list[Gap] = []
+        self.size = 0
+        """Bytes so far, without the index."""
+
+    def __bool__(self) -> bool:
+        return bool(self._frames or self._gaps)
+
+    def add(
+        self, path: str, generation: str, offset: int, data: bytes, read_ns: int, *, is_whole: bool = False
+    ) -> None:
+        """Append one byte range as a frame of its own."""
+        packed = self._compressor.compress(data)
+        self._frames.append(Frame(path, generation, offset, len(data), self.size, len(packed), read_ns, is_whole))
+        self._parts.append(packed)
+        self.size += len(packed)
+
+    def add_gap(self, gap: Gap) -> None:
+        self._gaps.append(gap)
+
+    def to_bytes(self) -> bytes:
+        """The finished pack."""
+        index = self._compressor.compress(msgspec.msgpack.encode(PackIndex(tuple(self._frames), tuple(self._gaps))))
+        return b"".join([*self._parts, index, _TRAILER.pack(len(index), MAGIC)])
+
+
+def index_size(tail: bytes) -> int:
+    """Bytes of index and trailer together, from the last bytes of a pack. Raises DamagedPack."""
+    if len(tail) < TRAILER_BYTES:
+        raise DamagedPack("too short for a pack")
+    size, magic = _TRAILER.unpack(tail[-TRAILER_BYTES:])
+    if magic != MAGIC:
+        raise DamagedPack("no pack: its last bytes are not the magic word")
+    return int(size) + TRAILER_BYTES
+
+
+def parse_index(tail: bytes) -> PackIndex:
+    """The index, from at least the last `index_size` bytes of a pack. Raises DamagedPack."""
+    size = index_size(tail)
+    if size > len(tail):
+        raise DamagedPack(f"the index is {size} bytes, {len(tail)} are there")
+    packed = tail[len(tail) - size : len(tail) - TRAILER_BYTES]
+    try:
+        return msgspec.msgpack.decode(_decompress(packed, INDEX_LIMIT_BYTES), type=PackIndex)
+    except msgspec.DecodeError as exc:
+        raise DamagedPack(f"index: {exc}") from exc
+
+
+def read_frame(frame: Frame, packed: bytes) -> bytes:
+    """The bytes of the file, from the frame's bytes in the pack. Raises DamagedPack."""
+    data = _decompress(packed, frame.length)
+    if len(data) != frame.length:
+        raise DamagedPack(f"frame at {frame.position} holds {len(data)} bytes instead of {frame.length}")
+    return data
+
+
+def select_frames(frames: Sequence[Frame], path: str, generation: str, start: int, end: int) -> list[Frame]:
+    """The frames that hold any of the bytes [start, end) of one file, by offset."""
+    wanted = (frame for frame in frames if (frame.path, frame.generation) == (path, generation))
+    touched = [frame for frame in wanted if frame.offset < end and frame.offset + frame.length > start]
+    return sorted(touched, key=lambda frame: (frame.offset, frame.read_ns))
+
+
+def _decompress(packed: bytes, limit: int) -> bytes:
+    try:
+        size = zstandard.frame_content_size(packed)
+        if size > limit:
+            raise DamagedPack(f"{size} bytes where at most {limit} may be")
+        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=max(limit, 1))
+    except zstandard.ZstdError as exc:
+        raise DamagedPack(str(exc)) from exc

@@ -1,0 +1,157 @@
+"""The small JSON objects of a session: its facts, its nodes' heartbeats and ends, its catalog entry.
+
+Readers ignore fields they do not know, and every field that came later has a default: a store outlives versions.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, TypeVar
+
+import msgspec
+
+Role = Literal["head", "worker"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Common base: JSON with snake_case names; what equals its default is left out."""
+
+
+class SessionRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """`session.json`: what is known at the start. Written once; the first head incarnation wins."""
+
+    layout: str = "v1"
+    namespace: str
+    cluster: str
+    session: str
+    started_at: datetime
+    recorded_at: datetime
+    head_node_id: str = ""
+    cluster_uid: str = ""
+    owner_kind: str = ""
+    """`RayJob` or `RayService` where one made the cluster."""
+    owner_name: str = ""
+    ray_version: str = ""
+    ray_commit: str = ""
+    python_version: str = ""
+    collector_version: str = ""
+
+
+class Delivery(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a node's collector is: what waits, what was refused, given up or lost."""
+
+    events_accepted: int = 0
+    events_set_aside: int = 0
+    batches_refused: int = 0
+    """Answered 503 because the disk budget was used up."""
+    unsent_event_bytes: int = 0
+    unsent_log_bytes: int = 0
+    oldest_unsent_seconds: float = 0.0
+    lost_log_bytes: int = 0
+    """Of deleted files that could not be kept open any longer."""
+    ray_dropped_events: int = 0
+    """By Ray's own count, before they reached the collector."""
+    upload_errors: int = 0
+
+
+class NodeRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """`node.json`: heartbeat of one node incarnation, overwritten by its own collector."""
+
+    node_id: str
+    role: Role
+    started_at: datetime
+    beat_at: datetime
+    interval_seconds: float
+    """A node whose heartbeat is older than three of these is silent."""
+    pod: str = ""
+    pod_ip: str = ""
+    hostname: str = ""
+    clock_offset_seconds: float | None = None
+    """The node's clock minus the store's."""
+    delivery: Delivery = Delivery()
+
+
+class MissingLog(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Bytes of one file that did not reach the store."""
+
+    path: str
+    offset: int
+    length: int
+
+
+class EndRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """`end.json`: the graceful end of one node incarnation."""
+
+    node_id: str
+    role: Role
+    ended_at: datetime
+    reason: str
+    is_complete: bool
+    """Nothing this node's collector had was left behind."""
+    missing_logs: tuple[MissingLog, ...] = ()
+    missing_log_bytes: int = 0
+    missing_event_bytes: int = 0
+    delivery: Delivery = Delivery()
+
+
+class ClosedRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """`closed.json`: the Kubernetes observer saw the end of a cluster it had seen alive."""
+
+    closed_at: datetime
+    reason: str
+    cluster_uid: str
+
+
+class CatalogStart(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """`.start.json` in the catalog: what a list of sessions shows of a running one."""
+
+    namespace: str
+    cluster: str
+    session: str
+    started_at: datetime
+    cluster_uid: str = ""
+    owner_kind: str = ""
+    owner_name: str = ""
+    ray_version: str = ""
+
+
+class CatalogEnd(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """`.end.json` in the catalog: the head ended gracefully."""
+
+    ended_at: datetime
+    reason: str
+    is_complete: bool = True
+
+
+class PolledAnswer(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """One answer of the head's dashboard as it was given."""
+
+    path: str
+    polled_at: datetime
+    status: int
+    body: msgspec.Raw = msgspec.Raw(b"null")
+    """The JSON answer byte for byte; a JSON string where the answer was not JSON."""
+
+
+class Reject(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of a rejects object: what could not be filed as an event."""
+
+    reason: str
+    received_at: datetime
+    text: str
+    """As it came; bytes that are not UTF-8 are replaced."""
+    is_cut: bool = False
+    """Only the first part was kept."""
+
+
+R = TypeVar("R", bound=Record)
+
+
+def encode_record(record: Record) -> bytes:
+    """JSON in one line."""
+    return msgspec.json.encode(record)
+
+
+def decode_record(data: bytes, kind: type[R]) -> R:
+    """The record, whatever later versions added to it. Raises msgspec.ValidationError."""
+    return msgspec.json.decode(data, type=kind)
