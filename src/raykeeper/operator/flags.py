@@ -2,38 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from raykeeper.operator.values import parse_decimal, parse_integer, parse_switch
-
-
-def parse_text(setting: str, text: str) -> str:  # noqa: ARG001 - one of several parsers with the same arguments
-    """Any text is fine."""
-    return text
-
-
-@dataclass(frozen=True)
-class Flag:
-    """One flag: how it is written, and which field of the Configuration file means the same."""
-
-    name: str
-    help: str
-    field: str = ""
-    """Empty for what is a flag only."""
-    parse: Callable[[str, str], object] = parse_text
-    default: str = ""
-    """What applies where it is not given, for the help."""
-
-    @property
-    def spelling(self) -> str:
-        return f"--{self.name}"
-
-    @property
-    def is_switch(self) -> bool:
-        """Whether it may stand without a value, as booleans do."""
-        return self.parse is parse_switch
-
+from raykeeper.settings.flags import Flag
+from raykeeper.settings.values import parse_decimal, parse_integer, parse_switch
 
 FLAGS = (
     Flag(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from raykeeper.errors import Misconfigured
-from raykeeper.operator.values import parse_switch
+from raykeeper.settings.values import parse_switch
 
 FLAG = "--feature-gates"
 

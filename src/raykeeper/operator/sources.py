@@ -21,9 +21,7 @@ from raykeeper.errors import Misconfigured
 from raykeeper.kube.leader.installations import Coverage, parse_coverage
 from raykeeper.kube.serving.addresses import parse_address
 from raykeeper.kube.serving.server import ServingSettings
-from raykeeper.operator.arguments import parse_arguments, parse_values
 from raykeeper.operator.configuration import API_VERSION, KIND, Configuration, read_configuration
-from raykeeper.operator.environment import Variables
 from raykeeper.operator.flags import FLAGS, WITHOUT_EFFECT
 from raykeeper.operator.gates import parse_gates
 from raykeeper.operator.logs import log_settings
@@ -37,6 +35,8 @@ from raykeeper.operator.settings import (
     RayJobSettings,
     RayServiceSettings,
 )
+from raykeeper.settings.arguments import parse_arguments, parse_values
+from raykeeper.settings.variables import Variables
 
 _FLAG_OF_FIELD = {flag.field: flag for flag in FLAGS if flag.field}
 _ENCODERS = frozenset({"logStdoutEncoder", "logFileEncoder"})
@@ -57,7 +57,7 @@ class _Said:
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> OperatorSettings:
     """All settings. Raises `Misconfigured` naming the first flag, gate, variable or field that cannot be used."""
-    given = parse_arguments(arguments)
+    given = parse_arguments(FLAGS, arguments)
     variables = Variables(environment)
     if variables.is_on("ENABLE_WEBHOOKS"):
         raise Misconfigured("ENABLE_WEBHOOKS", "true", "this version has no webhooks")
@@ -83,7 +83,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> O
 
 def _said(given: Mapping[str, str]) -> _Said:
     """The file, and of the flags those that count beside it; or the flags as if they stood in a file."""
-    values = parse_values(given)
+    values = parse_values(FLAGS, given)
     by_flag = {field: values[flag.name] for field, flag in _FLAG_OF_FIELD.items() if flag.name in values}
     if not given.get("config"):
         flags = {"apiVersion": API_VERSION, "kind": KIND, **by_flag}

@@ -9,10 +9,9 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from raykeeper.errors import Misconfigured
-from raykeeper.operator.flags import FLAGS, Flag
+from raykeeper.settings.flags import Flag
 
 _HELP = frozenset({"-h", "--h", "-help", "--help"})
-_FLAGS = {flag.name: flag for flag in FLAGS}
 
 
 def asks_for_help(arguments: Sequence[str]) -> bool:
@@ -20,28 +19,30 @@ def asks_for_help(arguments: Sequence[str]) -> bool:
     return not _HELP.isdisjoint(arguments)
 
 
-def parse_arguments(arguments: Sequence[str]) -> dict[str, str]:
+def parse_arguments(flags: Sequence[Flag], arguments: Sequence[str]) -> dict[str, str]:
     """The text given to each flag, by the flag's name; the last one counts where a flag is repeated.
 
     Differs from Go in one thing: what is no flag is refused. Go stops reading there without a word, so that after
     `--enable-metrics false` all further flags are lost. An empty argument is skipped: KubeRay's chart may add one.
     """
+    table = {flag.name: flag for flag in flags}
     given: dict[str, str] = {}
     rest = iter(arguments)
     for argument in rest:
         if argument == "":
             continue
         name, text = _split(argument)
-        flag = _flag(name)
+        flag = _flag(table, name)
         if text is None:
             text = "true" if flag.is_switch else _next(flag, rest)
         given[flag.name] = text
     return given
 
 
-def parse_values(given: Mapping[str, str]) -> dict[str, object]:
+def parse_values(flags: Sequence[Flag], given: Mapping[str, str]) -> dict[str, object]:
     """The value of each flag that was given; `Misconfigured` names the flag whose text is none."""
-    return {name: _FLAGS[name].parse(f"--{name}", text) for name, text in given.items()}
+    table = {flag.name: flag for flag in flags}
+    return {name: table[name].parse(table[name].spelling, text) for name, text in given.items()}
 
 
 def _split(argument: str) -> tuple[str, str | None]:
@@ -53,10 +54,10 @@ def _split(argument: str) -> tuple[str, str | None]:
     return name, text if equals else None
 
 
-def _flag(name: str) -> Flag:
-    flag = _FLAGS.get(name)
+def _flag(table: Mapping[str, Flag], name: str) -> Flag:
+    flag = table.get(name)
     if flag is None:
-        similar = difflib.get_close_matches(name, _FLAGS, n=1)
+        similar = difflib.get_close_matches(name, table, n=1)
         hint = f"; did you mean --{similar[0]}?" if similar else "; --help lists all"
         raise Misconfigured("flag", f"--{name}", f"there is no such flag{hint}")
     return flag
