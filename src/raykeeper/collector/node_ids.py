@@ -1,0 +1,52 @@
+"""Node ids as Ray leaves them on disk: in names of port files, in JSON, in raylet logs, in the seeds' files. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import msgspec
+
+_NODE_ID = r"[0-9a-f]{56}"  # 28 bytes, in every version of Ray
+_WHOLE_ID = re.compile(_NODE_ID)
+_PORT_FILE = re.compile(rf"(?P<server>[a-z_]+)_port_(?P<node_id>{_NODE_ID})")
+_RAYLET_LINE = re.compile(
+    rf"^\[(?P<time>[\d-]+ [\d:]+),\d+ .*Setting node ID node_id=(?P<node_id>{_NODE_ID})", re.MULTILINE
+)
+_HOOK_LINE = re.compile(rf"=>\s*(?P<node_id>{_NODE_ID})\s*$", re.MULTILINE)
+HEAD_SERVER = "gcs_server"
+"""Only the head has a port file of it."""
+
+
+def parse_port_file_name(name: str) -> tuple[str, str] | None:
+    """The server and the node id in the name of a port file of Ray 2.54 and later; None for other names."""
+    found = _PORT_FILE.fullmatch(name)
+    return (found["server"], found["node_id"]) if found else None
+
+
+def parse_ports_by_node(text: bytes) -> tuple[str, ...]:
+    """The node ids among the keys of `ports_by_node.json` (Ray 2.52 and 2.53); none if it is half written."""
+    try:
+        ports = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
+    return tuple(key for key in ports if _WHOLE_ID.fullmatch(key))
+
+
+def parse_raylet_log(text: str) -> tuple[str, datetime] | None:
+    """The node id that a raylet says in its first lines, and when it said so by its own clock."""
+    found = _RAYLET_LINE.search(text)
+    if not found:
+        return None
+    try:
+        return found["node_id"], datetime.fromisoformat(found["time"]).astimezone()
+    except ValueError:
+        return None
+
+
+def parse_hook_file(text: str) -> str | None:
+    """The node id that a `postStart` hook wrote: alone in a file, or last after `=>` in `init.log`."""
+    if _WHOLE_ID.fullmatch(alone := text.strip()):
+        return alone
+    found = _HOOK_LINE.findall(text)
+    return str(found[-1]) if found else None

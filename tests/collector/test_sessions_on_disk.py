@@ -1,0 +1,165 @@
+"""Sessions and nodes are known from what Ray leaves on disk, whatever its version."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from clocks import ManualClock
+from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session, raylet_text, written
+from raykeeper.collector.node_ids import parse_hook_file, parse_ports_by_node, parse_raylet_log
+from raykeeper.collector.sessions import NodeAppeared, RayletGone, SessionAppeared, SessionEvent, SessionWatch
+
+OTHER = "session_2026-11-16_01-00-00_000000_7"
+
+
+class Scene:
+    """A folder, a watch over it, and what the watch told."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.clock = ManualClock()
+        self.watch = SessionWatch(root, self.clock)
+        self.events: list[SessionEvent] = []
+        self.watch.listen(self.events.append)
+
+    def poll(self, after: float = 1.0) -> SessionWatch:
+        self.clock.advance(after)
+        self.watch.poll()
+        return self.watch
+
+    def nodes(self, session: str = SESSION) -> list[str]:
+        found = next(s for s in self.poll().sessions() if s.name == session)
+        return [node.node_id for node in found.incarnations]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path / "ray")
+
+
+def test_a_folder_that_is_not_there_yet_has_no_sessions(scene: Scene) -> None:
+    assert scene.poll().sessions() == ()
+    assert scene.watch.current_session() is None
+
+
+def test_the_current_session_is_the_target_of_the_link_though_its_path_is_another_containers(scene: Scene) -> None:
+    a_session(scene.root, OTHER)
+    a_session(scene.root, SESSION)
+    assert scene.poll().current_session() == SESSION
+    assert [session.name for session in scene.watch.sessions()] == [SESSION, OTHER]
+
+
+def test_without_the_link_the_directory_that_changed_last_is_current(scene: Scene) -> None:
+    old, new = a_session(scene.root, OTHER), a_session(scene.root, SESSION)
+    os.utime(old, (1000, 1000))
+    os.utime(new, (2000, 2000))
+    (scene.root / "session_latest").unlink()
+    assert scene.poll().current_session() == SESSION
+
+
+def test_port_files_name_the_nodes_in_the_order_they_appeared(scene: Scene) -> None:
+    session = a_session(scene.root)
+    a_port_file(session, NODE_B, at=2000)
+    a_port_file(session, NODE_A, at=1000)
+    a_port_file(session, NODE_A, "gcs_server", at=1001)
+    assert scene.nodes() == [NODE_A, NODE_B]
+    assert scene.watch.node_of(SESSION) == NODE_B
+    assert [node.role for node in scene.watch.sessions()[0].incarnations] == ["head", None]
+
+
+def test_ports_by_node_names_the_node_where_there_are_no_port_files(scene: Scene) -> None:
+    written(a_session(scene.root) / "ports_by_node.json", b'{"%s": {"metrics_agent_port": 1}}' % NODE_A.encode())
+    assert scene.nodes() == [NODE_A]
+
+
+def test_the_raylets_own_logs_name_the_nodes_and_their_numbers(scene: Scene) -> None:
+    session = a_session(scene.root)
+    written(session / "logs/raylet.out", raylet_text(NODE_A))
+    assert scene.nodes() == [NODE_A]
+    later = raylet_text(NODE_B).replace(b"20:10:29", b"21:10:29")
+    written(session / "logs/raylet.1.out", later)
+    assert scene.nodes() == [NODE_A, NODE_B]
+    assert [node.log_index for node in scene.watch.sessions()[0].incarnations] == [0, 1]
+
+
+def test_a_node_id_that_comes_late_to_an_existing_log_is_found(scene: Scene) -> None:
+    log = written(a_session(scene.root) / "logs/raylet.out", b"starting\n")
+    assert scene.nodes() == []
+    log.write_bytes(b"starting\n" + raylet_text(NODE_A))
+    assert scene.nodes() == [NODE_A]
+
+
+@pytest.mark.parametrize("name", ["alibabacloud_raylet_node_id", "raylet_node_id"])
+def test_a_post_start_hook_may_name_the_node_of_the_current_session(scene: Scene, name: str) -> None:
+    a_session(scene.root, OTHER)
+    a_session(scene.root, SESSION)
+    written(scene.root / name, NODE_A.encode() + b"\n")
+    assert scene.nodes(SESSION) == [NODE_A]
+    assert scene.nodes(OTHER) == []
+
+
+def test_the_log_of_a_post_start_hook_names_the_node_it_waited_for() -> None:
+    text = f'Mon raylet not start\nMon raylet started: "{NODE_B}" => {NODE_A}\n'
+    assert parse_hook_file(text) == NODE_A
+    assert parse_hook_file("Mon raylet not start\n") is None
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"10.0.0.1:/tmp/ray/s/sockets/plasma_store": {}}', b"\xff"])
+def test_json_without_node_ids_names_none(text: bytes) -> None:
+    assert parse_ports_by_node(text) == ()
+
+
+def test_a_raylet_log_with_an_impossible_time_names_none() -> None:
+    text = raylet_text(NODE_A).decode()
+    assert parse_raylet_log(text) is not None
+    assert parse_raylet_log(text.replace("2026-11-15", "2026-31-15")) is None
+
+
+def test_listeners_hear_each_session_and_node_once_and_late_ones_too(scene: Scene) -> None:
+    session = a_session(scene.root)
+    scene.poll()
+    a_port_file(session, NODE_A)
+    scene.poll()
+    scene.poll(after=500)
+    assert [type(event) for event in scene.events] == [SessionAppeared, NodeAppeared]
+    late: list[SessionEvent] = []
+    scene.watch.listen(late.append)
+    assert [type(event) for event in late] == [SessionAppeared, NodeAppeared]
+
+
+def test_a_node_that_appears_in_a_long_quiet_session_is_found(scene: Scene) -> None:
+    session = a_session(scene.root)
+    a_port_file(session, NODE_A, at=1000)
+    scene.poll()
+    scene.poll(after=500)
+    a_port_file(session, NODE_B)
+    assert scene.nodes() == [NODE_A, NODE_B]
+
+
+def test_a_raylet_that_stops_listening_is_told_once(scene: Scene) -> None:
+    session = a_session(scene.root)
+    a_port_file(session, NODE_A)
+    (session / "sockets").mkdir()
+    with socket.socket(socket.AF_UNIX) as raylet:
+        here = os.open(session / "sockets", os.O_RDONLY)
+        raylet.bind(f"/proc/self/fd/{here}/raylet")
+        os.close(here)
+        raylet.listen()
+        scene.poll(after=10)
+        assert scene.watch.raylet_listens is True
+    for _ in range(3):
+        scene.poll(after=10)
+    gone = [event for event in scene.events if isinstance(event, RayletGone)]
+    assert [event.node_id for event in gone] == [NODE_A]
+
+
+def test_a_session_directory_that_is_removed_is_forgotten(scene: Scene) -> None:
+    session = a_session(scene.root)
+    scene.poll()
+    shutil.rmtree(session)
+    assert scene.poll().sessions() == ()
