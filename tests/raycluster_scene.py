@@ -41,17 +41,6 @@ class Scene:
     async def patch(self, **spec: Any) -> None:
         await self.kube.merge_patch(CLUSTERS, self.key, {"spec": spec})
 
-    async def remove(self) -> None:
-        """Delete the cluster and return once its pods are gone, so that they do not count in what follows."""
-        await self.kube.delete(CLUSTERS, self.key)
-        # Kubernetes' own collector takes half a minute to learn of a kind that was installed just now.
-        await self.kube.delete_collection(PODS, self.namespace, labels={labels.CLUSTER: self.key.name}, grace_seconds=0)
-
-        async def is_empty() -> bool:
-            return not await self.kube.list(POD_OBJECTS, self.namespace, labels={labels.CLUSTER: self.key.name})
-
-        await eventually(is_empty)
-
     async def cluster(self) -> JSON:
         return await self.kube.get(CLUSTERS, self.key)
 

@@ -271,10 +271,12 @@ def head_of(version: str, hash_: str) -> Pod:
     return a_head(annotations={labels.KUBERAY_VERSION: version, labels.RECREATE_HASH: hash_})
 
 
-def test_a_changed_spec_recreates_all_pods_where_asked_for() -> None:
-    pods = [head_of("raykeeper-1", "old hash"), a_worker("a")]
-    assert deleted(plan_pods(a_cluster(a_group("small", 1), **RECREATE), pods, facts()), Why.RECREATE) == {"head", "a"}
-    assert plan_pods(a_cluster(a_group("small", 1)), pods, facts()) == []
+def test_a_changed_spec_recreates_all_pods_where_asked_for_and_the_head_with_the_hash_goes_last() -> None:
+    cluster, head = a_cluster(a_group("small", 1), **RECREATE), head_of("raykeeper-1", "old hash")
+    assert deleted(plan_pods(cluster, [head, a_worker("a")], facts()), Why.RECREATE) == {"a"}
+    assert deleted(plan_pods(cluster, [head, a_worker("a", ends=NOW)], facts()), Why.RECREATE) == {"head"}
+    assert deleted(plan_pods(cluster, [head], facts()), Why.RECREATE) == {"head"}
+    assert plan_pods(a_cluster(a_group("small", 1)), [head, a_worker("a")], facts()) == []
 
 
 def test_a_head_that_another_version_made_is_adopted_without_touching_a_pod() -> None:

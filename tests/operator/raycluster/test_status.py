@@ -10,6 +10,7 @@ import pytest
 from operator_raycluster import NOW, TEMPLATE, a_cluster, a_group, a_head, a_worker
 from raykeeper.api.conditions import Condition, find_condition
 from raykeeper.api.raycluster import RayCluster, RayClusterStatus
+from raykeeper.operator.raycluster.apply import Ledger
 from raykeeper.operator.raycluster.conditions import to_reason
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of
@@ -48,6 +49,13 @@ def test_a_cluster_is_ready_when_all_its_pods_are() -> None:
     assert ready.state == "ready"
     assert ready.state_transition_times == {"ready": "2026-11-15T12:00:00Z"}
     assert condition(ready, "RayClusterProvisioned").status == "True"
+
+
+def test_a_cluster_whose_pods_were_deleted_just_now_is_not_ready_though_the_cache_still_shows_them() -> None:
+    pods = [a_head(), a_worker("a")]
+    left = Ledger(deleted={"uid-a"}).after(pods, NOW)
+    assert [pod.is_terminating for pod in left] == [False, True]
+    assert status(a_cluster(a_group("small", 1)), *left).state == ""
 
 
 @pytest.mark.parametrize(

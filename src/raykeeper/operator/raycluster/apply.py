@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from raykeeper.api import labels
@@ -20,6 +21,7 @@ from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import PODS
 from raykeeper.logs import Log
 from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
+from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.status import Failure
 from raykeeper.operator.slow_start import slow_start
 
@@ -83,6 +85,12 @@ class Ledger:
     done: dict[tuple[Deed, str], list[str]] = field(default_factory=dict)
     """Names of pods by deed and explanation."""
     refused: list[tuple[Deed, Exception]] = field(default_factory=list)
+    deleted: set[str] = field(default_factory=set)
+    """Uids of pods that the cache may still show as living."""
+
+    def after(self, pods: Sequence[Pod], now: datetime) -> list[Pod]:
+        """The pods as they are after this pass: those it deleted are on their way out."""
+        return [replace(pod, ends=now) if pod.uid in self.deleted and pod.ends is None else pod for pod in pods]
 
     @property
     def errors(self) -> list[Exception]:
@@ -163,11 +171,13 @@ class PodWriter:
             await self._kube.delete(PODS, key, uid=pod.uid, grace_seconds=0 if action.is_forced else None)
         except (NotFound, Conflict):
             self._expectations.delete_failed(owner, pod.uid)  # gone already; the cache will say so
+            ledger.deleted.add(pod.uid)
         except (ApiError, Unavailable) as error:
             self._expectations.delete_failed(owner, pod.uid)
             ledger.refused.append((deed, error))
             raise
         else:
+            ledger.deleted.add(pod.uid)
             ledger.done.setdefault((deed, action.why.value), []).append(pod.name)
 
     async def _refresh(self, cluster: RayCluster, action: RefreshHead) -> None:

@@ -42,7 +42,7 @@ def plan_pods(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> list[Po
             pass
     heads = [pod for pod in pods if pod.is_head]
     if _must_recreate(cluster, heads, facts):
-        return [DeletePod(pod, Why.RECREATE) for pod in pods if not pod.is_terminating]
+        return _plan_recreation(pods)
     if not heads and _stays_without_head(cluster):
         return []
     return [*_plan_head(heads, facts), *_refresh(cluster, heads, facts), *_plan_workers(cluster, pods, facts)]
@@ -88,6 +88,13 @@ def _must_recreate(cluster: RayCluster, heads: Sequence[Pod], facts: Facts) -> b
     if not _uses_recreate(cluster) or not stored or _is_of_other_version(stored[0], facts):
         return False
     return stored[0].get(labels.RECREATE_HASH, "") not in ("", facts.recreate_hash)
+
+
+def _plan_recreation(pods: Sequence[Pod]) -> list[PodAction]:
+    """Workers go, then the head: it alone carries the hash, so it must be there for whoever goes on after a crash."""
+    alive = [pod for pod in pods if not pod.is_terminating]
+    workers = [pod for pod in alive if not pod.is_head]
+    return [DeletePod(pod, Why.RECREATE) for pod in workers or alive]
 
 
 def _refresh(cluster: RayCluster, heads: Sequence[Pod], facts: Facts) -> list[PodAction]:

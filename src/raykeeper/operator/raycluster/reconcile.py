@@ -85,7 +85,7 @@ class RayClusterReconciler:
         if not refusals:
             ledger = await self._pods.apply(cluster, plan_pods(cluster, observed.pods, self._facts(cluster, now)))
         outcome = Outcome(
-            observed.pods,
+            ledger.after(observed.pods, now),
             observed.head_service(names.head_service_name(cluster)),
             _first_failure(refusals) or ledger.failure,
             now,
