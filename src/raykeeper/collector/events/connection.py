@@ -1,0 +1,167 @@
+"""One client connection of the sink, as httptools parses it.
+
+Not uvicorn: this file needs 30 ms less to import, 8 MB less, and hands a body's parts on as they come (decision 0007).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Protocol
+
+import httptools
+
+from raykeeper.collector.events.budget import SpoolFull
+from raykeeper.collector.events.incoming import IncomingBody
+from raykeeper.collector.events.requests import (
+    CONTINUE,
+    MAX_HEAD_BYTES,
+    RequestHead,
+    answer_without_body,
+    response,
+)
+
+_MAX_UNANSWERED = 2
+"""Requests a client may send ahead before it is read no further; Ray sends none."""
+
+
+class Receiver(Protocol):
+    """What a connection belongs to: makes bodies, and hears what becomes of them."""
+
+    def receive(self, head: RequestHead) -> IncomingBody:
+        """Room for a body. Raises SpoolFull."""
+
+    def answered(self, status: HTTPStatus) -> None: ...
+
+    def steady(self) -> float: ...
+
+    def opened(self, connection: Connection) -> None: ...
+
+    def closed(self, connection: Connection) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """Reads requests, keeps their bodies, answers in the order they came."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self.quiet_since = receiver.steady()
+        """When its last answer left, or it was opened."""
+        self.reading_since: float | None = None
+        """When the request began that has not come in completely."""
+        self._receiver = receiver
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._head = RequestHead()
+        self._body: IncomingBody | None = None
+        self._status: HTTPStatus | None = None
+        self._answers: set[asyncio.Task[None]] = set()
+        self._last_answer: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return self.reading_since is None and not self._answers
+
+    def abort(self) -> None:
+        """End it at once."""
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._receiver.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._receiver.closed(self)
+        if self._body is not None:
+            self._body.discard()
+            self._body = None
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._refuse(HTTPStatus.BAD_REQUEST)
+        self._read_on_when_ready()
+
+    def on_message_begin(self) -> None:
+        self._head = RequestHead()
+        self._body = self._status = None
+        self.reading_since = self._receiver.steady()
+
+    def on_url(self, part: bytes) -> None:
+        self._head.url += part
+        self._count_head(len(part))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head.add(name, value)
+        self._count_head(len(name) + len(value))
+
+    def on_headers_complete(self) -> None:
+        self._head.method = self._parser.get_method()
+        self._status = self._status or answer_without_body(self._head)
+        if self._status is None:
+            try:
+                self._body = self._receiver.receive(self._head)
+            except SpoolFull:
+                self._status = HTTPStatus.SERVICE_UNAVAILABLE
+        if self._head.expects_continue:
+            self._answer_expectation()
+
+    def on_body(self, part: bytes) -> None:
+        if self._body is not None:
+            self._body.write(part)
+
+    def on_message_complete(self) -> None:
+        self.reading_since = None
+        body, self._body = self._body, None
+        is_last = not self._parser.should_keep_alive()
+        answer = asyncio.ensure_future(self._answer(body, self._status, is_last, self._last_answer))
+        self._answers.add(answer)
+        answer.add_done_callback(self._answers.discard)
+        self._last_answer = answer
+
+    async def _answer(
+        self, body: IncomingBody | None, status: HTTPStatus | None, is_last: bool, before: asyncio.Task[None] | None
+    ) -> None:
+        if body is not None:
+            try:
+                await body.finish()
+            except SpoolFull:
+                status = HTTPStatus.SERVICE_UNAVAILABLE
+        if before is not None:
+            await asyncio.wait([before])
+        self._write(status or HTTPStatus.OK, is_last=is_last)
+        self.quiet_since = self._receiver.steady()
+        self._transport.resume_reading()
+
+    def _write(self, status: HTTPStatus, *, is_last: bool) -> None:
+        self._receiver.answered(status)
+        if not self._transport.is_closing():
+            self._transport.write(response(status, is_last=is_last))
+            if is_last:
+                self._transport.close()
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Answer and hang up: what follows cannot be understood."""
+        self._write(status, is_last=True)
+
+    def _answer_expectation(self) -> None:
+        if self._status is None:
+            self._transport.write(CONTINUE)
+        else:
+            self._refuse(self._status)
+
+    def _count_head(self, size: int) -> None:
+        self._head.size += size
+        if self._head.size > MAX_HEAD_BYTES:
+            self._head.headers.clear()
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def _read_on_when_ready(self) -> None:
+        """Let the client wait while the disk is behind, so that memory stays bounded."""
+        backlog = self._body.backlog if self._body is not None else None
+        if backlog is not None and not backlog.done():
+            self._transport.pause_reading()
+            backlog.add_done_callback(lambda _: self._transport.resume_reading())
+        elif len(self._answers) >= _MAX_UNANSWERED:
+            self._transport.pause_reading()

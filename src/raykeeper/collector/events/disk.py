@@ -1,0 +1,134 @@
+"""What happens to journals on disk. All of it blocks, and runs in the spool's one disk thread.
+
+In the folder: `<ns>.open` is being appended to, `<ns>.part` is one large body on its way in, `<ns>.closed` waits to be
+sealed. The name of a closed journal is the moment it was closed, from which the keys of its segments follow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from raykeeper.collector.events.durable import make_folder, sync_folder
+from raykeeper.collector.events.journal import HEADER_BYTES, BodyFlag, checksum_of, header_of
+
+_OPEN, _PART, _CLOSED = ".open", ".part", ".closed"
+_MAX_PARTS = 256  # of one writev; the kernel takes up to 1024
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One body in memory, in the pieces in which it came."""
+
+    received_ns: int
+    flags: BodyFlag
+    parts: Sequence[bytes]
+    size: int
+
+    @property
+    def record_bytes(self) -> int:
+        return HEADER_BYTES + self.size
+
+    def record(self) -> list[bytes]:
+        """The bytes of its record, in pieces."""
+        return [header_of(self.received_ns, self.flags, self.size, checksum_of(self.parts)), *self.parts]
+
+
+@dataclass(frozen=True, order=True)
+class ClosedJournal:
+    """A journal that nobody appends to any more."""
+
+    closed_ns: int
+    path: Path
+    size: int
+
+
+class OpenJournal:
+    """The journal that bodies are appended to."""
+
+    def __init__(self, folder: Path, opened_ns: int) -> None:
+        self.path = folder / f"{opened_ns}{_OPEN}"
+        self.size = 0
+        self.is_broken = False
+        """After a failed append nobody knows what the disk has beyond `size`: it takes no more."""
+        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        sync_folder(folder)
+
+    def append(self, batches: Sequence[Batch]) -> None:
+        """Make the bodies durable, with one fsync for all. On OSError none of them counts as kept."""
+        try:
+            write_parts(self._descriptor, [part for batch in batches for part in batch.record()])
+            os.fdatasync(self._descriptor)
+        except OSError:
+            self.is_broken = True
+            os.ftruncate(self._descriptor, self.size)  # gives the space of a half-written body back
+            raise
+        self.size += sum(batch.record_bytes for batch in batches)
+
+    def close(self, closed_ns: int) -> ClosedJournal:
+        """Give it the name under which it is sealed."""
+        os.close(self._descriptor)
+        return _closed(self.path, closed_ns, self.size)
+
+
+class LargeBody:
+    """A body that grows in a file of its own, which becomes a journal of one record."""
+
+    def __init__(self, folder: Path, received_ns: int) -> None:
+        self._path = folder / f"{received_ns}{_PART}"
+        self._received_ns = received_ns
+        self._size = self._checksum = 0
+        self._file: BinaryIO | None = None
+
+    def write(self, parts: Sequence[bytes]) -> None:
+        if self._file is None:
+            self._file = self._path.open("xb", buffering=0)
+            self._file.seek(HEADER_BYTES)
+        write_parts(self._file.fileno(), parts)
+        self._checksum = checksum_of(parts, self._checksum)
+        self._size += sum(map(len, parts))
+
+    def close(self, flags: BodyFlag, closed_ns: int) -> ClosedJournal:
+        """Make it durable under its final name. Assumes that something was written."""
+        assert self._file is not None
+        with self._file as file:
+            os.pwrite(file.fileno(), header_of(self._received_ns, flags, self._size, self._checksum), 0)
+            os.fsync(file.fileno())
+        return _closed(self._path, closed_ns, HEADER_BYTES + self._size)
+
+    def discard(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+def write_parts(descriptor: int, parts: Sequence[bytes]) -> None:
+    """Write all parts, in as few calls as the kernel allows."""
+    left = [memoryview(part) for part in parts if part]
+    while left:
+        written = os.writev(descriptor, left[:_MAX_PARTS])
+        while left and written >= len(left[0]):
+            written -= len(left.pop(0))
+        if left:
+            left[0] = left[0][written:]
+
+
+def take_over(folder: Path, closed_ns: int) -> list[ClosedJournal]:
+    """The journals that earlier lives left, closed and oldest first. What was not acknowledged is deleted."""
+    make_folder(folder)
+    for part in folder.glob(f"*{_PART}"):
+        part.unlink()
+    for number, path in enumerate(sorted(folder.glob(f"*{_OPEN}"))):
+        _closed(path, closed_ns + number, path.stat().st_size)
+    found = [path for path in folder.glob(f"*{_CLOSED}") if path.stem.isdecimal()]
+    return sorted(ClosedJournal(int(path.stem), path, path.stat().st_size) for path in found)
+
+
+def _closed(path: Path, closed_ns: int, size: int) -> ClosedJournal:
+    final = path.with_name(f"{closed_ns}{_CLOSED}")
+    path.rename(final)
+    sync_folder(final.parent)
+    return ClosedJournal(closed_ns, final, size)

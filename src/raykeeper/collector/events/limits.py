@@ -1,0 +1,49 @@
+"""The settings of the event path, and the limits that nobody sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+LARGE_BODY_BYTES = 2 * MIB
+"""A body above this grows in a file of its own instead of in memory. Ray 2.60 sends up to about 1 MB."""
+
+MAX_BODY_BYTES = 512 * MIB
+"""Of a longer body only the beginning is kept, and set aside; Ray's longest is a hundredth of this."""
+
+KEPT_OF_CUT_BODY_BYTES = MIB
+
+SOFT_SHARE = 0.5
+"""Of the disk budget: above it everything is sealed at once, whatever its age."""
+
+
+@dataclass(frozen=True)
+class EventSettings:
+    """What the event path needs to know."""
+
+    namespace: str
+    cluster: str
+    pod: str
+    """Names the node that is not known: `unknown-<pod>`."""
+    folder: Path
+    """Of the spool. Must be on a disk that survives the container, such as the pod's emptyDir."""
+    port: int = 8084
+    hosts: tuple[str, ...] = ("127.0.0.1", "::1")
+    """Ray resolves `localhost`, which may be either. The first must be there, the others may be missing."""
+    spool_max_bytes: int = 512 * MIB
+    """Above this, new events are refused with 503; protects the Ray pod's disk."""
+    segment_max_bytes: int = 8 * MIB
+    """Text of one segment; sealed when it is reached."""
+    busy_seal_seconds: float = 5.0
+    """Age at which a fair amount is sealed: how much a lost disk may cost under load."""
+    idle_seal_seconds: float = 90.0
+    """Age at which a trickle is sealed: 40 objects an hour from a head that does nothing."""
+    node_wait_seconds: float = 60.0
+    """How long events without a node id wait for the raylet to have one (Ray 2.52), then filed as unknown."""
+    parallel_uploads: int = 3
+
+    @property
+    def unknown_node(self) -> str:
+        return f"unknown-{self.pod}"

@@ -1,0 +1,109 @@
+"""The sink: takes Ray's batches on loopback. Imports little, so that it listens before anything else is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Protocol
+
+from raykeeper.clock import Clock
+from raykeeper.collector.events.connection import Connection
+from raykeeper.collector.events.incoming import IncomingBody
+from raykeeper.collector.events.requests import RequestHead
+from raykeeper.collector.events.spool import Spool
+from raykeeper.errors import Misconfigured
+from raykeeper.logs import Log
+
+log = Log("raykeeper.collector.sink")
+
+MAX_CONNECTIONS = 16
+"""Ray opens one. Each may hold a body of LARGE_BODY_BYTES in memory."""
+REQUEST_SECONDS = 60.0
+"""A request must have come in by then; Ray itself gives up after 3 s."""
+IDLE_SECONDS = 3600.0
+SWEEP_SECONDS = 5.0
+
+
+class SinkFigures(Protocol):
+    """What the sink counts."""
+
+    def batch_received(self, size: int) -> None: ...
+
+    def answered(self, status: int) -> None: ...
+
+
+class Sink:
+    """Listens for Ray. `last_post_at` is when the last batch came, on the steady clock."""
+
+    def __init__(self, spool: Spool, clock: Clock, figures: SinkFigures) -> None:
+        self.last_post_at: float | None = None
+        self.port = 0
+        self._spool = spool
+        self._clock = clock
+        self._figures = figures
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[Connection] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def listen(self, hosts: Sequence[str], port: int) -> None:
+        """Listen on every host that is there; the first must be. Port 0 takes a free one, the same for all."""
+        self.port = port
+        for host in hosts:
+            await self._listen_on(host, is_required=host == hosts[0])
+        self._sweep()
+
+    async def stop(self) -> None:
+        """Hang up and listen no more."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for server in self._servers:
+            server.close()
+        for connection in tuple(self._connections):
+            connection.abort()
+        for server in self._servers:
+            await server.wait_closed()
+
+    def receive(self, head: RequestHead) -> IncomingBody:
+        self.last_post_at = self._clock.steady()
+        self._figures.batch_received(head.content_length)
+        return IncomingBody(self._spool, head.encoding, head.content_length)
+
+    def answered(self, status: HTTPStatus) -> None:
+        self._figures.answered(status.value)
+
+    def steady(self) -> float:
+        return self._clock.steady()
+
+    def opened(self, connection: Connection) -> None:
+        """Make room for a new client by hanging up on the one that has been silent longest, or on the new one."""
+        if len(self._connections) >= MAX_CONNECTIONS:
+            idle = [other for other in self._connections if other.is_idle]
+            min(idle, key=lambda other: other.quiet_since, default=connection).abort()
+        self._connections.add(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    async def _listen_on(self, host: str, *, is_required: bool) -> None:
+        try:
+            server = await asyncio.get_running_loop().create_server(lambda: Connection(self), host, self.port)
+        except OSError as exc:
+            if not is_required:
+                log.debug("address not there", host=host, cause=exc.strerror)
+                return
+            cure = "another process listens there" if exc.errno == errno.EADDRINUSE else str(exc)
+            raise Misconfigured("events port", self.port, cure) from exc
+        self.port = server.sockets[0].getsockname()[1]
+        self._servers.append(server)
+
+    def _sweep(self) -> None:
+        """Hang up on clients that stall, and on those that left without a word."""
+        now = self._clock.steady()
+        for connection in tuple(self._connections):
+            since = connection.reading_since
+            is_stalled = since is not None and now - since > REQUEST_SECONDS
+            if is_stalled or (connection.is_idle and now - connection.quiet_since > IDLE_SECONDS):
+                connection.abort()
+        self._sweeping = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)

@@ -1,0 +1,134 @@
+"""The spool: a body is on disk, durably, before Ray hears 200.
+
+Group commit: while the disk thread is busy bodies gather, and the next fsync is for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from raykeeper.clock import Clock
+from raykeeper.collector.events.budget import DiskBudget, SpoolFull
+from raykeeper.collector.events.disk import Batch, ClosedJournal, OpenJournal, take_over
+from raykeeper.collector.events.journal import HEADER_BYTES
+
+T = TypeVar("T")
+
+
+class Spool:
+    """Journals in a folder: one that grows, and those that wait to be sealed."""
+
+    def __init__(self, folder: Path, budget: DiskBudget, clock: Clock) -> None:
+        self.folder = folder
+        self.budget = budget
+        self.closed: dict[Path, ClosedJournal] = {}
+        """Waiting to be sealed, oldest first."""
+        self.is_failing = False
+        """Whether the disk refused the last bodies."""
+        self._clock = clock
+        self._last_ns = 0
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
+        self._journal: OpenJournal | None = None
+        self._retired: list[ClosedJournal] = []
+        self._first_at = 0.0
+        self._waiting: list[tuple[Batch, asyncio.Future[None]]] = []
+        self._is_committing = False
+
+    def take_over(self) -> None:
+        """Find what earlier lives left. Blocks; for the start."""
+        for journal in take_over(self.folder, self.next_ns()):
+            self._last_ns = max(self._last_ns, journal.closed_ns)
+            self.closed[journal.path] = journal
+            self.budget.add(journal.size)
+
+    @property
+    def open_bytes(self) -> int:
+        """In the journal that grows."""
+        return self._journal.size if self._journal else 0
+
+    @property
+    def open_seconds(self) -> float:
+        """Age of the first body in the journal that grows."""
+        return self._clock.steady() - self._first_at if self._journal else 0.0
+
+    @property
+    def unsealed_bytes(self) -> int:
+        return self.open_bytes + sum(journal.size for journal in self.closed.values())
+
+    def next_ns(self) -> int:
+        """The wall clock in nanoseconds, later than any earlier answer: names and keys must not repeat."""
+        self._last_ns = max(self._last_ns + 1, int(self._clock.now().timestamp() * 1e9))
+        return self._last_ns
+
+    def append(self, batch: Batch) -> asyncio.Future[None]:
+        """Done once the body is durable; SpoolFull where the disk refused it. The budget was taken by the caller."""
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((batch, durable))
+        if not self._is_committing:
+            self._commit()
+        return durable
+
+    def on_disk_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Run something after all that the disk thread was given before."""
+        return asyncio.get_running_loop().run_in_executor(self._disk, work)
+
+    async def close_journal(self) -> None:
+        """End the journal that grows, so that it can be sealed; nothing where it is empty."""
+        closed = await self.on_disk_thread(partial(self._close, self.next_ns()))
+        if closed:
+            self.add_closed(closed)
+
+    def add_closed(self, journal: ClosedJournal) -> None:
+        self.closed[journal.path] = journal
+
+    def forget(self, journal: ClosedJournal) -> None:
+        """Delete a journal whose events are safe elsewhere."""
+        journal.path.unlink(missing_ok=True)
+        del self.closed[journal.path]
+        self.budget.give_back(journal.size)
+
+    def stop(self) -> None:
+        """Wait for the disk thread to end."""
+        self._disk.shutdown()
+
+    def _commit(self) -> None:
+        group, self._waiting = self._waiting, []
+        self._is_committing = True
+        done = self.on_disk_thread(partial(self._write, [batch for batch, _ in group], self.next_ns(), self.next_ns()))
+        done.add_done_callback(partial(self._committed, group))
+
+    def _write(self, batches: list[Batch], closed_ns: int, opened_ns: int) -> None:
+        if self._journal is not None and self._journal.is_broken:
+            self._retired.append(self._journal.close(closed_ns))
+            self._journal = None
+        if self._journal is None:
+            self._journal = OpenJournal(self.folder, opened_ns)
+            self._first_at = self._clock.steady()
+        self._journal.append(batches)
+
+    def _committed(self, group: list[tuple[Batch, asyncio.Future[None]]], done: asyncio.Future[None]) -> None:
+        self._is_committing = False
+        while self._retired:
+            self.add_closed(self._retired.pop())
+        failure = done.exception()
+        self.is_failing = failure is not None
+        for batch, durable in group:
+            if failure is not None:
+                self.budget.give_back(HEADER_BYTES + batch.size)
+            if durable.cancelled():
+                continue
+            if failure is None:
+                durable.set_result(None)
+            else:
+                durable.set_exception(SpoolFull(str(failure)))
+        if self._waiting:
+            self._commit()
+
+    def _close(self, closed_ns: int) -> ClosedJournal | None:
+        journal, self._journal = self._journal, None
+        return journal.close(closed_ns) if journal else None
