@@ -1,0 +1,37 @@
+"""The jobs of a session as the dashboard lists them: whose datasets are worth asking for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+_TERMINAL = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+
+
+class JobRow(msgspec.Struct, frozen=True):
+    """What is read of one element of `/api/jobs/`."""
+
+    job_id: str | None = None
+    status: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in _TERMINAL
+
+
+def parse_jobs(body: bytes) -> dict[str, JobRow]:
+    """Jobs by id, those without a driver left out; what is not a list of jobs holds none."""
+    try:
+        rows = msgspec.json.decode(body, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return {row.job_id: row for row in _readable(rows) if row.job_id}
+
+
+def _readable(rows: list[msgspec.Raw]) -> Iterator[JobRow]:
+    for row in rows:
+        try:
+            yield msgspec.json.decode(row, type=JobRow)
+        except msgspec.DecodeError:
+            continue  # stored as it is all the same

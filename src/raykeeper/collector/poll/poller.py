@@ -1,0 +1,218 @@
+"""The head poller: asks the dashboard round by round and stores what is new, under the session it is about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from raykeeper.clock import Clock
+from raykeeper.collector.poll.endpoints import JOBS, SERVE, VERSION, Endpoint, polled_endpoints
+from raykeeper.collector.poll.facts import HeadFacts, parse_session_name, with_answer
+from raykeeper.collector.poll.jobs import parse_jobs
+from raykeeper.collector.poll.outbox import Outbox, Puts
+from raykeeper.collector.poll.reach import Reach
+from raykeeper.collector.poll.sameness import says_nothing
+from raykeeper.collector.poll.schedule import SessionPolls
+from raykeeper.errors import Unavailable
+from raykeeper.layout.keys import PolledKey, SessionId
+from raykeeper.layout.polled import encode_polled, polled_body
+from raykeeper.layout.records import PolledAnswer
+from raykeeper.logs import Log
+from raykeeper.ray.dashboard import Answer
+from raykeeper.ray.errors import OversizedAnswer, RayRefused
+
+MIN_PAUSE_SECONDS = 1.0
+LAST_POLL_CONCURRENCY = 4  # a slow answer must not cost the others their time; more would slow a dying head
+
+log = Log("raykeeper.collector.poll")
+
+
+class Asks(Protocol):
+    """The part of a dashboard that is needed here."""
+
+    async def get(self, path: str) -> Answer:
+        """The answer to a GET. Raises Unavailable, RayRefused, OversizedAnswer."""
+
+
+class Sessions(Protocol):
+    """The part of what is known from the disk that is needed here."""
+
+    def current_session(self) -> str | None:
+        """The session that runs beside us."""
+
+
+@dataclass(frozen=True)
+class PollSettings:
+    """Whose answers they are, and how often they are asked for."""
+
+    namespace: str
+    cluster: str
+    poll_seconds: float = 30.0
+    additional_endpoints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """One answer of a round."""
+
+    endpoint: Endpoint
+    answer: Answer
+    at: datetime
+
+
+class HeadPoller:
+    """Polls one dashboard for ever. Whatever the dashboard does costs no more than a line in the log."""
+
+    def __init__(self, dashboard: Asks, sessions: Sessions, bucket: Puts, settings: PollSettings, clock: Clock) -> None:
+        self._dashboard = dashboard
+        self._sessions = sessions
+        self._settings = settings
+        self._clock = clock
+        self._endpoints = polled_endpoints(settings.poll_seconds, settings.additional_endpoints)
+        self._session: str | None = None
+        self._polls = SessionPolls((), settings.poll_seconds, 0.0)
+        self._facts: dict[str, HeadFacts] = {}
+        self._reach = Reach()
+        self.outbox = Outbox(bucket)
+
+    def facts(self, session: str) -> HeadFacts:
+        """What the head has said about itself in that session so far."""
+        return self._facts.get(session, HeadFacts())
+
+    async def run(self) -> None:
+        """Poll and send until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.outbox.run())
+            pause = 0.0
+            while True:
+                await asyncio.sleep(pause)
+                pause = await self._guarded_poll()
+
+    async def poll(self) -> float:
+        """One round: ask what is due. Returns the seconds until the next."""
+        try:
+            session = await self._session_now()
+            if session is None:
+                return self._settings.poll_seconds
+            await self._round(session)
+        except (Unavailable, OversizedAnswer) as exc:
+            return self._reach.lost(exc)
+        except RayRefused as exc:
+            return self._reach.refused(exc)
+        pause = self._polls.next_at() - self._clock.steady()
+        return min(max(pause, MIN_PAUSE_SECONDS), self._settings.poll_seconds)
+
+    async def last_poll(self, seconds: float) -> bool:
+        """Ask everything once more and send it, within `seconds`; whether that was enough. Assumes that `run` ended."""
+        try:
+            async with asyncio.timeout(seconds):
+                if (session := await self._session_now()) is not None:
+                    await self._last_round(session)
+                await self.outbox.drain()
+        except TimeoutError:
+            log.warning("last poll ran out of time", seconds=seconds, unsent_bytes=self.outbox.size)
+            return False
+        except (Unavailable, RayRefused, OversizedAnswer) as exc:
+            log.info("last poll not answered", cause=str(exc))
+            return await self._drained(seconds)
+        return True
+
+    async def _drained(self, seconds: float) -> bool:
+        """Send what earlier polls left, although the head is silent."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.outbox.drain()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _guarded_poll(self) -> float:
+        try:
+            return await self.poll()
+        except Exception:
+            log.exception("poll failed")
+            return self._settings.poll_seconds
+
+    async def _session_now(self) -> str | None:
+        """The session that the dashboard is of: by its own word, else by what is on disk."""
+        answer = await self._dashboard.get(VERSION)
+        self._reach.found()
+        try:
+            named = parse_session_name(answer.body) if answer.is_ok else ""
+        except msgspec.DecodeError:
+            named = ""
+        return named or self._sessions.current_session()
+
+    async def _round(self, session: str) -> None:
+        self._enter(session)
+        taken = [got for endpoint in self._polls.due(self._clock.steady()) if (got := await self._ask(endpoint))]
+        await self._keep(session, taken)
+
+    async def _last_round(self, session: str) -> None:
+        self._enter(session)
+        turns = asyncio.Semaphore(LAST_POLL_CONCURRENCY)
+
+        async def ask_in_turn(endpoint: Endpoint) -> None:
+            async with turns:
+                await self._ask_last(session, endpoint)
+
+        async with asyncio.TaskGroup() as group:
+            for endpoint in self._polls.last():
+                group.create_task(ask_in_turn(endpoint))
+
+    async def _ask_last(self, session: str, endpoint: Endpoint) -> None:
+        try:
+            got = await self._ask(endpoint)
+            # A Serve that goes down lists nothing: that is no news about what ran.
+            if got and not (endpoint.name == SERVE and says_nothing(got.answer.body)):
+                await self._keep(session, [got])
+        except (Unavailable, RayRefused, OversizedAnswer) as exc:
+            log.debug("endpoint not answered at the end", path=endpoint.path, cause=str(exc))
+
+    def _enter(self, session: str) -> None:
+        """Begin anew for a session that was not polled before."""
+        if session != self._session:
+            log.info("polling session", session=session)
+            self._session = session
+            self._polls = SessionPolls(self._endpoints, self._settings.poll_seconds, self._clock.steady())
+
+    async def _ask(self, endpoint: Endpoint) -> _Taken | None:
+        """The answer, or None when this endpoint fails although the dashboard is there."""
+        try:
+            answer = await self._dashboard.get(endpoint.path)
+        except (Unavailable, OversizedAnswer) as exc:
+            log.debug("endpoint not answered", path=endpoint.path, cause=str(exc))
+            self._polls.failed(endpoint, self._clock.steady())
+            return None
+        return _Taken(endpoint, answer, self._clock.now())
+
+    async def _keep(self, session: str, taken: Sequence[_Taken]) -> None:
+        """Store what is new, unless the head was replaced meanwhile: then nobody knows which one answered."""
+        if not taken or await self._session_now() != session:
+            return
+        for got in taken:
+            if self._polls.answered(got.endpoint, got.answer, self._clock.steady()):
+                await self._store(session, got)
+            if got.answer.is_ok:
+                self._learn(session, got)
+
+    async def _store(self, session: str, got: _Taken) -> None:
+        key = PolledKey(
+            SessionId(self._settings.namespace, self._settings.cluster, session),
+            got.endpoint.name,
+            round(got.at.timestamp() * 1000),
+        )
+        record = PolledAnswer(
+            path=got.endpoint.name, polled_at=got.at, status=got.answer.status, body=polled_body(got.answer.body)
+        )
+        self.outbox.add(key.key, await asyncio.to_thread(encode_polled, record))
+
+    def _learn(self, session: str, got: _Taken) -> None:
+        self._facts[session] = with_answer(self.facts(session), got.endpoint.name, got.answer.body)
+        if got.endpoint.name == JOBS:
+            self._polls.see_jobs(parse_jobs(got.answer.body), self._clock.steady())

@@ -1,0 +1,40 @@
+"""Polled answers as objects: one JSON record under zstd. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+import zstandard
+
+from raykeeper.layout.records import PolledAnswer, decode_record, encode_record
+
+LEVEL = 3
+LIMIT_BYTES = 512 << 20  # uncompressed; a damaged size must not make a reader allocate more
+
+
+class DamagedAnswer(ValueError):
+    """The bytes are no polled answer, or a piece of one."""
+
+
+def encode_polled(answer: PolledAnswer) -> bytes:
+    """The object's bytes."""
+    return zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress(encode_record(answer))
+
+
+def decode_polled(data: bytes) -> PolledAnswer:
+    """The answer as it was stored. Raises DamagedAnswer."""
+    try:
+        if zstandard.frame_content_size(data) > LIMIT_BYTES:
+            raise DamagedAnswer(f"more than {LIMIT_BYTES} bytes")
+        return decode_record(zstandard.ZstdDecompressor().decompress(data), PolledAnswer)
+    except (zstandard.ZstdError, msgspec.DecodeError) as exc:
+        raise DamagedAnswer(str(exc)) from exc
+
+
+def polled_body(body: bytes) -> msgspec.Raw:
+    """An answer's body for its record: byte for byte if it is JSON, else its text as a JSON string."""
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+        body.decode()  # the check above does not look inside strings
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.Raw(msgspec.json.encode(body.decode(errors="replace")))
+    return msgspec.Raw(body)

@@ -1,0 +1,22 @@
+"""What a Ray head may do instead of answering. What passes by itself is `Unavailable`."""
+
+from __future__ import annotations
+
+from raykeeper.errors import RaykeeperError
+
+
+class RayRefused(RaykeeperError):
+    """The head wants another credential. A token may be renewed or mounted late, so this is retried, but slowly."""
+
+    def __init__(self, service: str, status: int) -> None:
+        cure = "a token is missing" if status == 401 else "the token is not the cluster's"
+        super().__init__(f"{service}: refused with {status}, {cure}")
+        self.status = status
+
+
+class OversizedAnswer(RaykeeperError):
+    """The body is larger than the caller has memory for; nothing of it was kept."""
+
+    def __init__(self, service: str, path: str, limit_bytes: int) -> None:
+        super().__init__(f"{service}: the answer to {path} is larger than {limit_bytes} bytes")
+        self.path = path
