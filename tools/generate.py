@@ -12,7 +12,7 @@ import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +28,8 @@ from raykeeper.api.crd.files import CRD_FOLDER
 from raykeeper.api.crd.kinds import KINDS
 from raykeeper.api.crd.kubernetes import KubernetesTypes
 from raykeeper.api.crd.rendering import to_yaml
-from raykeeper.operator.environment import VARIABLES
+from raykeeper.collector import environment as collector_environment
+from raykeeper.operator import environment as operator_environment
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTICE = "<!-- Written by `make generate` from the code; edit the code. -->\n"
@@ -84,7 +85,8 @@ def _row(parameter: Any, path: str) -> str:
 def settings_page() -> str:
     """Every field of every settings class, and every environment variable of ours."""
     classes = sorted(
-        {item for module in _modules(raykeeper) for item in _settings_classes(module)}, key=lambda item: item.__name__
+        {item for module in _modules(raykeeper) for item in _settings_classes(module)},
+        key=lambda item: (item.__name__, item.__module__),
     )
     return "\n".join(["# Settings\n", NOTICE, _variables(), *(settings_section(item) for item in classes)])
 
@@ -113,10 +115,13 @@ def settings_section(item: type[Any]) -> str:
 
 
 _VARIABLE = re.compile(r'"(RAYKEEPER_[A-Z_]+)"')
-_VARIABLE_DOCS = {
-    "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
-    "RAYKEEPER_BED_RUN": "Set by the test bed in every process it starts, to find and end them; not for users to set.",
-    **VARIABLES,
+_VARIABLES_OF = {
+    "operator": operator_environment.VARIABLES,
+    "collector": collector_environment.VARIABLES,
+    "test bed": {
+        "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
+        "RAYKEEPER_BED_RUN": "Set by the test bed in every process it starts, to find and end them; not for users.",
+    },
 }
 
 
@@ -124,14 +129,19 @@ def _variables() -> str:
     sources = [path for package in (raykeeper, bed) for path in Path(package.__path__[0]).rglob("*.py")]
     if missing := undocumented_variable(sources):
         raise Undocumented(f"environment variable `{missing}`")
-    rows = [f"| `{name}` | {meaning} |" for name, meaning in sorted(_VARIABLE_DOCS.items())]
-    return "\n".join(["## Environment variables\n", "| variable | meaning |", "|---|---|", *rows, ""])
+    return "\n".join(_variables_section(program, variables) for program, variables in _VARIABLES_OF.items())
+
+
+def _variables_section(program: str, variables: Mapping[str, str]) -> str:
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in sorted(variables.items())]
+    return "\n".join([f"## Environment variables of the {program}\n", "| variable | meaning |", "|---|---|", *rows, ""])
 
 
 def undocumented_variable(sources: Iterable[Path]) -> str | None:
     """A variable of ours that the sources name and the page does not."""
     names = {name for path in sources for name in _VARIABLE.findall(path.read_text())}
-    return next(iter(sorted(names - _VARIABLE_DOCS.keys())), None)
+    documented = {name for variables in _VARIABLES_OF.values() for name in variables}
+    return next(iter(sorted(names - documented)), None)
 
 
 PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "settings.md": settings_page}

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from raykeeper.cli import crds, operator
+from raykeeper.cli import collector, crds, operator
 from raykeeper.errors import Misconfigured, RaykeeperError
 
 # Plain help text: rich would double the time of `--help`.
@@ -22,9 +22,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 operator.register(app)
+collector.register(app)
 crds.register(app)
 
-COMMAND_OF_PROGRAM = {"manager": "operator"}
+COMMAND_OF_PROGRAM = {"manager": "operator", "collector": "collector"}
 """Names of KubeRay's programs, under which existing manifests start ours."""
 
 

@@ -21,6 +21,8 @@ class Flag:
     """What applies where it is not given, for the help."""
     variable: str = ""
     """Environment variable that means the same; empty where there is none."""
+    stands_for: str = ""
+    """Name of the flag of which this is an older spelling; empty for a flag of today."""
 
     @property
     def spelling(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 from raykeeper.errors import Misconfigured
 
@@ -65,3 +66,15 @@ def parse_mebibytes(setting: str, text: str) -> int:
     if number < 1:
         raise Misconfigured(setting, text, "use a whole number of MB above 0")
     return number * MIB
+
+
+def parse_path(setting: str, text: str) -> Path:
+    """A file or folder, whether it is there or not."""
+    if not text:
+        raise Misconfigured(setting, text, "use a path")
+    return Path(text)
+
+
+def parse_optional_path(setting: str, text: str) -> Path | None:  # noqa: ARG001 - one of several parsers
+    """The same, where an empty text means none."""
+    return Path(text) if text else None
