@@ -123,19 +123,19 @@ _OURS = (
     ),
     Flag(
         "seal-age",
-        "Under load, events go to the bucket at this age at the latest.",
+        "Age at which many events go to the bucket, so what a pod lost with its disk may cost.",
         default="5s",
         variable="RAYKEEPER_SEAL_AGE",
     ),
     Flag(
         "idle-seal-age",
-        "The same while few events come, so that an idle cluster does not fill the bucket with crumbs.",
+        "Age at which few events go to the bucket, so that an idle cluster does not fill it with crumbs.",
         default="90s",
         variable="RAYKEEPER_IDLE_SEAL_AGE",
     ),
     Flag(
         "seal-size-mb",
-        "MB of events that go to the bucket at once, whatever their age.",
+        "MB of events that go to the bucket whatever their age.",
         default="8",
         variable="RAYKEEPER_SEAL_SIZE_MB",
     ),
