@@ -1,0 +1,91 @@
+"""What an exception of opendal means for us. Pure: decided from the exception's class and text alone.
+
+opendal's text has a first line `Kind (temporary) at operation => the server's words`, then a context with headers and
+the URL. Only the first line and the cause of a failed connection are told further: a URL may hold a signature.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+_MISSING_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
+_STATUS = re.compile(r"response: Parts \{ status: (\d{3})")
+_WORDS = re.compile(r'code: "(?P<code>[^"]*)", message: "(?P<message>[^"]*)"')
+_SOURCE = re.compile(r"^Source:\s*(?P<source>.+)$", re.MULTILINE)
+_TOO_SHORT = "reader got too little data"
+_LONGEST_CAUSE = 300  # characters: an error is one line of a log
+
+
+class Meaning(Enum):
+    """Every way a call can fail."""
+
+    MISSING = auto()
+    THERE_ALREADY = auto()
+    PAST_THE_END = auto()
+    NO_BUCKET = auto()
+    REFUSED = auto()
+    UNAVAILABLE = auto()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed attempt: what it means, and the server's words."""
+
+    meaning: Meaning
+    cause: str
+
+
+_BY_KIND = {
+    "ConditionNotMatch": Meaning.THERE_ALREADY,
+    "AlreadyExists": Meaning.THERE_ALREADY,
+    "RangeNotSatisfied": Meaning.PAST_THE_END,
+    "PermissionDenied": Meaning.REFUSED,
+    "ConfigInvalid": Meaning.REFUSED,
+    "Unsupported": Meaning.REFUSED,
+    "RateLimited": Meaning.UNAVAILABLE,
+    # S3's answer to two conditional writes at the same moment: neither was refused for good.
+    "Conflict": Meaning.UNAVAILABLE,
+}
+# A proxy's or server's own trouble, and clocks that are being set (RequestTimeTooSkewed is a 403, so it is not here).
+_PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def parse_failure(kind: str, text: str, *, of_object: bool, secrets: Iterable[str] = ()) -> Failure:
+    """The meaning of an exception of opendal's class `kind`.
+
+    `of_object` is whether the call was about an object that need not be there: everywhere else (writes, lists) a
+    store that finds nothing means that it has no such bucket.
+    """
+    return Failure(_meaning(kind, text, of_object=of_object), _cause(kind, text, secrets))
+
+
+def _meaning(kind: str, text: str, *, of_object: bool) -> Meaning:
+    status = int(found.group(1)) if (found := _STATUS.search(text)) else None
+    if _MISSING_BUCKET.search(text):
+        return Meaning.NO_BUCKET
+    if kind == "NotFound":
+        return Meaning.MISSING if of_object else Meaning.NO_BUCKET
+    if status == 416 or _TOO_SHORT in text:
+        return Meaning.PAST_THE_END
+    if status in _PASSING_STATUS:
+        return Meaning.UNAVAILABLE
+    if kind in _BY_KIND:
+        return _BY_KIND[kind]
+    if status is not None and 400 <= status < 500:
+        return Meaning.REFUSED
+    return Meaning.UNAVAILABLE
+
+
+def _cause(kind: str, text: str, secrets: Iterable[str]) -> str:
+    first_line, _, rest = text.partition("\n")
+    cause = first_line.partition(" => ")[2] or kind
+    if words := _WORDS.search(first_line):
+        cause = f"{words['code']}: {words['message']}".rstrip(": ")
+    elif source := _SOURCE.search(rest):
+        cause = f"{cause}: {source['source'].strip()}"
+    for secret in secrets:
+        cause = cause.replace(secret, "…")
+    return cause[:_LONGEST_CAUSE]
