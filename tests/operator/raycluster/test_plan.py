@@ -61,6 +61,14 @@ def test_a_head_that_ended_goes_and_the_next_waits_until_it_is_gone() -> None:
     assert plan_pods(a_cluster(), [], facts()) == [CreateHead()]
 
 
+@pytest.mark.parametrize(("age", "goes"), [(0, False), (4, False), (5, True)])
+def test_a_pod_that_ends_as_soon_as_it_starts_is_replaced_after_a_moment(age: float, goes: bool) -> None:
+    head, worker = a_head(ended=True, age=age), a_worker("a", ended=True, age=age)
+    plan = plan_pods(a_cluster(a_group("small", 1)), [head, worker], facts())
+    assert deleted(plan, Why.ENDED) == ({"head", "a"} if goes else set())
+    assert bool(created(plan)) is goes
+
+
 def test_a_head_on_a_lost_node_is_removed_by_force_after_a_time() -> None:
     head = replace(a_head(), ends=NOW - LOST_AFTER)
     (action,) = plan_pods(a_cluster(), [head], facts())

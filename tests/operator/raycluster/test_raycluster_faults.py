@@ -117,23 +117,6 @@ async def test_an_invalid_cluster_can_still_be_deleted(ray_crds: ControlPlane, s
         await eventually(is_gone)
 
 
-async def test_a_head_that_fails_again_and_again_is_made_again_and_workers_stay(
-    ray_crds: ControlPlane, scene: Scene
-) -> None:
-    failing = {"metadata": {"annotations": {"bed/fail": "true"}}, **TEMPLATE}
-    await scene.apply(a_raycluster(a_group("small", 2), headGroupSpec={"template": failing}))
-    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
-        workers = await scene.has_pods("small", 2)
-        heads: set[str] = set()
-
-        async def third_head() -> bool:
-            heads.update(await scene.names(labels.HEAD_GROUP))
-            return len(heads) >= 3
-
-        await eventually(third_head)
-        assert await scene.names("small") == workers
-
-
 SPACE, COUNT = "faulty", 20
 
 

@@ -10,8 +10,8 @@ import pytest
 from operator_raycluster import NOW, TEMPLATE, a_cluster, a_group, a_head, a_worker
 from raykeeper.api.conditions import Condition, find_condition
 from raykeeper.api.raycluster import RayCluster, RayClusterStatus
-from raykeeper.operator.raycluster.apply import Ledger
 from raykeeper.operator.raycluster.conditions import to_reason
+from raykeeper.operator.raycluster.ledger import Ledger
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from raykeeper.api import labels
@@ -21,8 +20,7 @@ from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import PODS
 from raykeeper.logs import Log
 from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
-from raykeeper.operator.raycluster.pod import Pod
-from raykeeper.operator.raycluster.status import Failure
+from raykeeper.operator.raycluster.ledger import Deed, Ledger, Refused, without_chance
 from raykeeper.operator.slow_start import slow_start
 
 T = TypeVar("T")
@@ -50,59 +48,6 @@ class PodFactory:
     worker: Callable[[RayCluster, CreateWorker], JSON]
     marks: Callable[[RayCluster], dict[str, str]]
     """The annotations by which a head pod tells its version and the hash of its spec."""
-
-
-class Deed(NamedTuple):
-    """One kind of write: the verb, and whether the pods are heads."""
-
-    verb: str
-    is_head: bool
-
-    @property
-    def done(self) -> str:
-        """Reason of the Event when it was done, as KubeRay spells it."""
-        return f"{self.verb}d{self._pod}"
-
-    @property
-    def refused(self) -> str:
-        """Reason of the Warning when it was refused."""
-        return f"FailedTo{self.verb}{self._pod}"
-
-    @property
-    def failure(self) -> str:
-        """Reason of the condition ReplicaFailure."""
-        return f"Failed{self.verb}{self._pod}"
-
-    @property
-    def _pod(self) -> str:
-        return "HeadPod" if self.is_head else "WorkerPod"
-
-
-@dataclass
-class Ledger:
-    """What a pass did to pods and what was refused."""
-
-    done: dict[tuple[Deed, str], list[str]] = field(default_factory=dict)
-    """Names of pods by deed and explanation."""
-    refused: list[tuple[Deed, Exception]] = field(default_factory=list)
-    deleted: set[str] = field(default_factory=set)
-    """Uids of pods that the cache may still show as living."""
-
-    def after(self, pods: Sequence[Pod], now: datetime) -> list[Pod]:
-        """The pods as they are after this pass: those it deleted are on their way out."""
-        return [replace(pod, ends=now) if pod.uid in self.deleted and pod.ends is None else pod for pod in pods]
-
-    @property
-    def errors(self) -> list[Exception]:
-        return [error for _, error in self.refused]
-
-    @property
-    def failure(self) -> Failure | None:
-        """What the status says about the first refusal."""
-        if not self.refused:
-            return None
-        deed, error = self.refused[0]
-        return Failure(deed.failure, str(error))
 
 
 class PodWriter:
@@ -139,11 +84,11 @@ class PodWriter:
             uid = await self._create_for_sure(body, ObjectKey(cluster.metadata.namespace, name))
         except Unavailable as error:
             self._expectations.create_unsure(owner, name)
-            ledger.refused.append((deed, error))
+            ledger.refused.append(Refused(deed, error, without_chance(error, name)))
             raise
         except ApiError as error:
             self._expectations.create_failed(owner, name)
-            ledger.refused.append((deed, error))
+            ledger.refused.append(Refused(deed, error, without_chance(error, name)))
             raise
         self._expectations.create_answered(owner, name, uid)
         ledger.done.setdefault((deed, f"of group {group}"), []).append(name)
@@ -169,12 +114,15 @@ class PodWriter:
         try:
             key = ObjectKey(cluster.metadata.namespace, pod.name)
             await self._kube.delete(PODS, key, uid=pod.uid, grace_seconds=0 if action.is_forced else None)
-        except (NotFound, Conflict):
+        except NotFound:
             self._expectations.delete_failed(owner, pod.uid)  # gone already; the cache will say so
             ledger.deleted.add(pod.uid)
+        except Conflict as error:
+            self._expectations.delete_failed(owner, pod.uid)
+            ledger.conflicts.append(error)
         except (ApiError, Unavailable) as error:
             self._expectations.delete_failed(owner, pod.uid)
-            ledger.refused.append((deed, error))
+            ledger.refused.append(Refused(deed, error, str(error)))
             raise
         else:
             ledger.deleted.add(pod.uid)
@@ -193,8 +141,8 @@ class PodWriter:
                 note = f"Deleted {_enumerated(names)}: {explanation}"
             self._recorder.normal(regarding, deed.done, note, action=deed.verb)
             log.info("pods written", cluster=cluster.key, what=deed.done, why=explanation, pods=names)
-        for deed, error in ledger.refused[:1]:
-            self._recorder.warning(regarding, deed.refused, str(error), action=deed.verb)
+        for deed, _, text in ledger.refused[:1]:
+            self._recorder.warning(regarding, deed.refused, text, action=deed.verb)
 
 
 async def _until_refused(items: Sequence[T], write: Callable[[T], Awaitable[None]]) -> None:

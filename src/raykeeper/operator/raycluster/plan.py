@@ -57,7 +57,7 @@ def _plan_head(heads: Sequence[Pod], facts: Facts) -> list[PodAction]:
     going = [pod for pod in heads if pod.is_terminating and not pod.is_stuck(facts.now) and pod not in lost]
     actions: list[PodAction] = [DeletePod(pod, Why.LOST) for pod in lost]
     actions += [DeletePod(pod, Why.SECOND_HEAD) for pod in alive[1:]]
-    if alive and alive[0].has_ended:
+    if alive and alive[0].is_over(facts.now):
         actions.append(DeletePod(alive[0], Why.ENDED))
     elif not alive and not going and not lost:
         actions.append(CreateHead())

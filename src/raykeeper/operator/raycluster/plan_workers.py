@@ -62,7 +62,7 @@ def _doomed(group: WorkerGroupSpec, pods: Sequence[Pod], now: datetime) -> Itera
             yield DeletePod(pod, Why.LOST)
         elif pod.is_terminating:
             continue
-        elif pod.has_ended:
+        elif pod.is_over(now):
             yield DeletePod(pod, Why.ENDED)
         elif pod.name in asked:
             yield DeletePod(pod, Why.ASKED)

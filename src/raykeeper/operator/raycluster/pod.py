@@ -20,6 +20,11 @@ STUCK_AFTER: Final = timedelta(minutes=5)
 """How long after its end a pod may be held by somebody's finalizer before it is replaced all the same."""
 
 
+REPLACED_AFTER: Final = timedelta(seconds=5)
+"""How old a pod is at least when it is replaced because it ended: one that fails as soon as it starts does so for ever,
+and who looks at it should see it."""
+
+
 class _Reason(msgspec.Struct, gc=False, rename="camel"):
     reason: str = ""
     message: str = ""
@@ -108,6 +113,10 @@ class Pod:
         """What Kubernetes' own controllers read: the lower, the sooner a pod is given up; nonsense counts as 0."""
         text = self.annotations.get(DELETION_COST, "0")
         return int(text) if text.removeprefix("-").isdecimal() else 0
+
+    def is_over(self, now: datetime) -> bool:
+        """It has ended, and may be replaced."""
+        return self.has_ended and now >= self.created + REPLACED_AFTER
 
     def is_lost(self, now: datetime) -> bool:
         """Its grace period is long over and it is still shown as running: no kubelet is left to report its end."""

@@ -20,15 +20,16 @@ from raykeeper.operator.context import Context
 from raykeeper.operator.gates import Gate
 from raykeeper.operator.kinds import WATCHED_PODS, WATCHED_RAYCLUSTERS
 from raykeeper.operator.raycluster.actions import CreateWorker
-from raykeeper.operator.raycluster.apply import GroupKey, Ledger, PodFactory, PodWriter, cluster_ref
+from raykeeper.operator.raycluster.apply import GroupKey, PodFactory, PodWriter, cluster_ref
 from raykeeper.operator.raycluster.children.apply import ChildWriter, Refusal
 from raykeeper.operator.raycluster.children.auth_secret import TOKEN_BYTES
 from raykeeper.operator.raycluster.children.desired import ChildSettings, desired_children
 from raykeeper.operator.raycluster.children.plan import plan_children
 from raykeeper.operator.raycluster.deletion import Deletion
+from raykeeper.operator.raycluster.ledger import Ledger
 from raykeeper.operator.raycluster.observe import Observed, Observer
 from raykeeper.operator.raycluster.plan import Facts, plan_pods
-from raykeeper.operator.raycluster.pod import LOST_AFTER, STUCK_AFTER, Pod
+from raykeeper.operator.raycluster.pod import LOST_AFTER, REPLACED_AFTER, STUCK_AFTER, Pod
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
 from raykeeper.operator.raycluster.pods.desired import desired_head_pod, desired_worker_pod
 from raykeeper.operator.raycluster.pods.hash import recreate_hash
@@ -175,7 +176,9 @@ class RayClusterReconciler:
         groups = [labels.HEAD_GROUP, *(group.group_name for group in cluster.spec.worker_group_specs)]
         waits = [self._expectations.seconds_left(GroupKey(cluster.key, group)) for group in groups]
         ends = [pod.ends for pod in pods if pod.ends is not None]
-        dues = [(end + after - now).total_seconds() for end in ends for after in (LOST_AFTER, STUCK_AFTER)]
+        moments = [end + after for end in ends for after in (LOST_AFTER, STUCK_AFTER)]
+        moments += [pod.created + REPLACED_AFTER for pod in pods if pod.has_ended]
+        dues = [(moment - now).total_seconds() for moment in moments]
         due = [wait for wait in (*waits, *dues) if wait is not None and wait > 0]
         return Requeue.after(min([self._context.settings.raycluster.requeue_seconds, *(wait + 1 for wait in due)]))
 

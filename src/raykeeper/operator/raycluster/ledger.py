@@ -1,0 +1,85 @@
+"""What a pass did to pods, what was refused, and how both are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from raykeeper.api.names import SAFE_ALPHABET
+from raykeeper.errors import Unavailable
+from raykeeper.kube.errors import ApiError, Conflict
+from raykeeper.operator.raycluster.pod import Pod
+from raykeeper.operator.raycluster.status import Failure
+
+_RANDOM_END = re.compile(rf"-[{SAFE_ALPHABET}]{{5}}$")
+
+
+class Deed(NamedTuple):
+    """One kind of write: the verb, and whether the pods are heads."""
+
+    verb: str
+    is_head: bool
+
+    @property
+    def done(self) -> str:
+        """Reason of the Event when it was done, as KubeRay spells it."""
+        return f"{self.verb}d{self._pod}"
+
+    @property
+    def refused(self) -> str:
+        """Reason of the Warning when it was refused."""
+        return f"FailedTo{self.verb}{self._pod}"
+
+    @property
+    def failure(self) -> str:
+        """Reason of the condition ReplicaFailure."""
+        return f"Failed{self.verb}{self._pod}"
+
+    @property
+    def _pod(self) -> str:
+        return "HeadPod" if self.is_head else "WorkerPod"
+
+
+class Refused(NamedTuple):
+    """A write that was not done, and what there is to say about it."""
+
+    deed: Deed
+    error: ApiError | Unavailable
+    text: str
+
+
+@dataclass
+class Ledger:
+    """What a pass did to pods and what was refused."""
+
+    done: dict[tuple[Deed, str], list[str]] = field(default_factory=dict)
+    """Names of pods by deed and explanation."""
+    refused: list[Refused] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+    """Deletes that met another change; they are repeated, and nobody need hear of it."""
+    deleted: set[str] = field(default_factory=set)
+    """Uids of pods that the cache may still show as living."""
+
+    def after(self, pods: Sequence[Pod], now: datetime) -> list[Pod]:
+        """The pods as they are after this pass: those it deleted are on their way out."""
+        return [replace(pod, ends=now) if pod.uid in self.deleted and pod.ends is None else pod for pod in pods]
+
+    @property
+    def errors(self) -> list[Exception]:
+        return [*(one.error for one in self.refused), *self.conflicts]
+
+    @property
+    def failure(self) -> Failure | None:
+        """What the status says about the first refusal."""
+        if not self.refused:
+            return None
+        first = self.refused[0]
+        return Failure(first.deed.failure, first.text)
+
+
+def without_chance(error: Exception, name: str) -> str:
+    """What a refusal says, but for the random end of the pod's name: so a repeated refusal is told once."""
+    return str(error).replace(name, _RANDOM_END.sub("-*", name))
