@@ -1,0 +1,34 @@
+"""Polled answers as objects."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from raykeeper.layout.polled import DamagedAnswer, decode_polled, encode_polled, polled_body
+from raykeeper.layout.records import PolledAnswer
+
+AT = datetime(2026, 11, 15, 20, 9, 58, 472000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("body", [b'{"a":  [1, 2.50, "\\u00e9"]}', b"[]", b'"text"', b"null", b"12345678901234567890"])
+def test_json_comes_back_byte_for_byte(body: bytes) -> None:
+    answer = PolledAnswer(path="/x", polled_at=AT, status=200, body=polled_body(body))
+    stored = decode_polled(encode_polled(answer))
+    assert (bytes(stored.body), stored.path, stored.polled_at, stored.status) == (body, "/x", AT, 200)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"), [(b"", '""'), (b"{", '"{"'), (b'{"a": NaN}', '"{\\"a\\": NaN}"'), (b'"\xff"', '"\\"\ufffd\\""')]
+)
+def test_what_is_no_json_comes_back_as_text(body: bytes, text: str) -> None:
+    answer = PolledAnswer(path="/x", polled_at=AT, status=200, body=polled_body(body))
+    assert bytes(decode_polled(encode_polled(answer)).body).decode() == text
+
+
+def test_damage_is_recognised() -> None:
+    whole = encode_polled(PolledAnswer(path="/x", polled_at=AT, status=200))
+    for damaged in (b"", b"{}", whole[:-3]):
+        with pytest.raises(DamagedAnswer):
+            decode_polled(damaged)
