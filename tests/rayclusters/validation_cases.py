@@ -11,6 +11,7 @@ from typing import Any
 from rayclusters.manifests import ClusterBuilder, a_cluster
 from raykeeper.api.meta import JSON
 from raykeeper.operator.gates import FeatureGates, Gate
+from raykeeper.operator.surroundings import Surroundings
 
 DEFAULT_GATES = FeatureGates()
 HISTORY = FeatureGates({Gate.HISTORY_SERVER: True})
@@ -18,6 +19,9 @@ ROCKSDB = FeatureGates({Gate.EMBEDDED_GCS_STORAGE: True})
 NETWORK_POLICY = FeatureGates({Gate.NETWORK_POLICY: True})
 MTLS = FeatureGates({Gate.MTLS: True})
 NO_DELETION_POLICY = FeatureGates({Gate.RAYJOB_DELETION_POLICY: False})
+
+WITH_CERT_MANAGER = Surroundings((1, 36), is_openshift=False, has_cert_manager=True)
+"""So that specs which ask for encryption are judged by the other rules."""
 
 HEAD = "spec.headGroupSpec"
 WORKERS = "spec.workerGroupSpecs[0]"

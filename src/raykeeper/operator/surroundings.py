@@ -19,6 +19,7 @@ log = Log("raykeeper.operator")
 
 CRD_SECONDS = 120.0  # manifests applied together arrive in any order; after this someone must act, as with KubeRay's
 LOOK_SECONDS = 2.0
+CERT_MANAGER_GROUP = "cert-manager.io"
 
 
 class MissingKinds(RaykeeperError):
@@ -33,13 +34,18 @@ class Surroundings:
     """Version of the API server, such as (1, 36)."""
     is_openshift: bool
     """Whether OpenShift's Routes are served."""
+    has_cert_manager: bool = False
+    """Whether cert-manager's Certificates are served, which encryption between Ray nodes needs."""
 
 
 async def survey(kube: Kube, clock: Clock) -> Surroundings:
     """Ask the API server what it is. Raises what `Kube` raises: without an answer there is nothing to start for."""
     discovery = Discovery(kube, clock)
     version = await discovery.server_version()
-    return Surroundings(version.number, is_openshift=ROUTES.group in await discovery.groups())
+    groups = await discovery.groups()
+    return Surroundings(
+        version.number, is_openshift=ROUTES.group in groups, has_cert_manager=CERT_MANAGER_GROUP in groups
+    )
 
 
 async def wait_for_kinds(

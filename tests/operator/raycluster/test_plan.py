@@ -272,6 +272,15 @@ def test_a_suspended_cluster_stays_so_until_it_is_no_longer_asked_for(wish: dict
     assert plan_pods(a_cluster(status=status, **wish), [], facts()) == [CreateHead()]
 
 
+@pytest.mark.parametrize(("wish", "goes"), [({"suspend": True}, {"head"}), ({}, set())])
+def test_a_status_that_says_both_suspending_and_suspended_costs_no_pod_that_the_spec_wants(
+    wish: dict[str, Any], goes: set[str]
+) -> None:
+    status = {"conditions": [condition("RayClusterSuspending"), condition("RayClusterSuspended")]}
+    plan = plan_pods(a_cluster(status=status, **wish), [a_head()], facts())
+    assert deleted(plan, Why.SUSPENDED) == goes
+
+
 RECREATE = {"upgradeStrategy": {"type": "Recreate"}}
 
 

@@ -10,10 +10,10 @@ from bed.control_plane import ControlPlane
 from conditions import eventually, until
 from kube_clients import connected
 from operating import operating
-from raycluster_scene import POD_OBJECTS, QUOTAS, SERVICE_OBJECTS, TEMPLATE, Scene, a_group, a_raycluster
+from raycluster_scene import CLUSTERS, POD_OBJECTS, QUOTAS, SERVICE_OBJECTS, TEMPLATE, Scene, a_group, a_raycluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
-from raykeeper.kube.resources import PODS, SERVICES
+from raykeeper.kube.resources import EVENTS, PODS, SERVICES
 
 pytestmark = pytest.mark.usefixtures("kwok")
 
@@ -81,6 +81,24 @@ async def test_suspend_and_resume(scene: Scene) -> None:
     await scene.patch(suspend=False)
     await scene.becomes("ready")
     await scene.condition("RayClusterSuspended", "False")
+
+
+async def test_a_status_that_contradicts_itself_is_told_and_put_right_without_touching_a_pod(scene: Scene) -> None:
+    await scene.apply(a_raycluster(a_group("small", 1)))
+    conditions = (await scene.becomes("ready"))["status"]["conditions"]
+    pods = {pod["metadata"]["uid"] for pod in await scene.pods()}
+    both = [one | {"status": "True"} if "Suspend" in one["type"] else one for one in conditions]
+    await scene.kube.merge_patch(CLUSTERS, scene.key, {"status": {"conditions": both}}, subresource="status")
+    await scene.kube.merge_patch(CLUSTERS, scene.key, {"metadata": {"annotations": {"look": "here"}}})
+    await scene.condition("RayClusterSuspending", "False")
+    await scene.condition("RayClusterSuspended", "False")
+    assert {pod["metadata"]["uid"] for pod in await scene.pods()} == pods
+
+    async def is_told() -> bool:
+        events = await scene.kube.list(EVENTS, scene.namespace)
+        return "InvalidRayClusterStatus" in [event["reason"] for event in events]
+
+    await eventually(is_told)
 
 
 async def test_a_cluster_that_is_no_longer_ready_says_so(scene: Scene) -> None:

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from rayclusters.manifests import a_cluster
-from rayclusters.validation_cases import CASES, DEFAULT_GATES, METADATA, Case, with_auth, with_redis
+from rayclusters.validation_cases import (
+    CASES,
+    DEFAULT_GATES,
+    METADATA,
+    MTLS,
+    WITH_CERT_MANAGER,
+    Case,
+    with_auth,
+    with_redis,
+    with_tls,
+)
+from raykeeper.api.conditions import Condition
+from raykeeper.api.raycluster import RayClusterStatus
 from raykeeper.operator.raycluster.validation.candidate import Candidate
 from raykeeper.operator.raycluster.validation.validate import RULES, spec_violations, violations, warnings
 from raykeeper.operator.raycluster.validation.violation import invalid_spec
+from raykeeper.operator.surroundings import Surroundings
 
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.sentence)
 
 
 @EVERY_CASE
 def test_what_keeps_the_rule_is_accepted(case: Case) -> None:
-    assert violations(case.accepted.build(), case.gates) == []
+    assert violations(case.accepted.build(), case.gates, WITH_CERT_MANAGER) == []
 
 
 @EVERY_CASE
 def test_what_breaks_the_rule_is_refused_by_that_rule_alone(case: Case) -> None:
-    assert {violation.field for violation in violations(case.refused.build(), case.gates)} == {case.field}
+    assert {violation.field for violation in violations(case.refused.build(), case.gates, WITH_CERT_MANAGER)} == {
+        case.field
+    }
 
 
 def test_every_numbered_rule_has_a_case() -> None:
@@ -41,14 +57,14 @@ def test_every_rule_in_the_table_is_broken_by_a_case() -> None:
 
 @pytest.mark.parametrize("case", METADATA, ids=lambda case: case.sentence)
 def test_a_wrong_name_has_a_reason_of_its_own(case: Case) -> None:
-    assert {violation.reason for violation in violations(case.refused.build(), case.gates)} == {
+    assert {violation.reason for violation in violations(case.refused.build(), case.gates, WITH_CERT_MANAGER)} == {
         "InvalidRayClusterMetadata"
     }
 
 
 def test_all_violations_are_told_at_once() -> None:
     cluster = a_cluster().with_workers(minReplicas=-1, labels={"zone": "a b"}).with_head_pod(containers=[]).build()
-    error = invalid_spec(violations(cluster, DEFAULT_GATES))
+    error = invalid_spec(violations(cluster, DEFAULT_GATES, WITH_CERT_MANAGER))
     assert error.reason == "InvalidRayClusterSpec"
     assert error.message == (
         "spec.headGroupSpec.template.spec.containers is empty: name the container that runs Ray; "
@@ -60,7 +76,7 @@ def test_all_violations_are_told_at_once() -> None:
 
 def test_a_secret_in_the_wrong_place_is_not_told() -> None:
     cluster = with_redis().with_head_env("REDIS_PASSWORD", "hunter2").build()
-    assert [str(violation) for violation in violations(cluster, DEFAULT_GATES)] == [
+    assert [str(violation) for violation in violations(cluster, DEFAULT_GATES, WITH_CERT_MANAGER)] == [
         "spec.headGroupSpec.template.spec.containers[0].env[REDIS_PASSWORD] is set: "
         "use spec.gcsFaultToleranceOptions.redisPassword instead"
     ]
@@ -68,11 +84,11 @@ def test_a_secret_in_the_wrong_place_is_not_told() -> None:
 
 def test_a_value_from_elsewhere_counts_as_set() -> None:
     entry = {"name": "REDIS_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "redis", "key": "password"}}}
-    assert violations(with_redis().with_head_container(env=[entry]).build(), DEFAULT_GATES)
+    assert violations(with_redis().with_head_container(env=[entry]).build(), DEFAULT_GATES, WITH_CERT_MANAGER)
 
 
 def test_a_template_without_a_spec_is_told_and_breaks_nothing() -> None:
-    found = violations(a_cluster().with_head(template={}).build(), DEFAULT_GATES)
+    found = violations(a_cluster().with_head(template={}).build(), DEFAULT_GATES, WITH_CERT_MANAGER)
     assert [violation.field for violation in found] == ["spec.headGroupSpec.template.spec.containers"]
 
 
@@ -84,7 +100,7 @@ def test_a_spec_inside_another_object_is_named_by_its_path_there() -> None:
 
 def test_a_gate_that_is_off_is_named_with_the_flag_that_turns_it_on() -> None:
     cluster = a_cluster().with_spec(tlsOptions={"enabled": True}).build()
-    assert [str(violation) for violation in violations(cluster, DEFAULT_GATES)] == [
+    assert [str(violation) for violation in violations(cluster, DEFAULT_GATES, WITH_CERT_MANAGER)] == [
         "spec.tlsOptions is set: remove it, or start the operator with --feature-gates=RayClusterMTLS=true"
     ]
 
@@ -92,13 +108,13 @@ def test_a_gate_that_is_off_is_named_with_the_flag_that_turns_it_on() -> None:
 @pytest.mark.parametrize("policy", ["Always", "OnFailure"])
 def test_restarting_workers_under_autoscaler_v1_is_a_warning_only(policy: str) -> None:
     cluster = a_cluster().autoscaled(version="v1").with_workers(pod={"restartPolicy": policy}).build()
-    assert violations(cluster, DEFAULT_GATES) == []
+    assert violations(cluster, DEFAULT_GATES, WITH_CERT_MANAGER) == []
     assert [warning.field for warning in warnings(cluster)] == ["spec.workerGroupSpecs[0].template.spec.restartPolicy"]
 
 
 def test_authentication_without_a_mode_is_a_warning_only() -> None:
     cluster = a_cluster().with_spec(authOptions={}).build()
-    assert violations(cluster, DEFAULT_GATES) == []
+    assert violations(cluster, DEFAULT_GATES, WITH_CERT_MANAGER) == []
     assert [warning.field for warning in warnings(cluster)] == ["spec.authOptions.mode"]
 
 
@@ -107,3 +123,16 @@ def test_a_sound_cluster_gives_no_warning() -> None:
     assert warnings(workers.build()) == []
     assert warnings(workers.autoscaled().build()) == []
     assert warnings(with_auth().autoscaled(version="v1").with_workers(pod={"restartPolicy": "Never"}).build()) == []
+
+
+def test_encryption_needs_cert_manager() -> None:
+    (violation,) = violations(with_tls().build(), MTLS, Surroundings((1, 36), is_openshift=False))
+    assert str(violation).startswith("spec.tlsOptions.enabled is true: it needs cert-manager")
+
+
+def test_a_status_that_contradicts_itself_is_told() -> None:
+    conditions = tuple(Condition(name, "True", name) for name in ("RayClusterSuspending", "RayClusterSuspended"))
+    cluster = a_cluster().build()
+    assert warnings(cluster) == []
+    (warning,) = warnings(msgspec.structs.replace(cluster, status=RayClusterStatus(conditions=conditions)))
+    assert warning.reason == "InvalidRayClusterStatus"

@@ -22,6 +22,7 @@ from rayclusters.validation_cases import (
     NETWORK_POLICY,
     NO_DELETION_POLICY,
     ROCKSDB,
+    WITH_CERT_MANAGER,
     Case,
 )
 from raykeeper.api import labels
@@ -108,7 +109,8 @@ async def test_what_keeps_a_rule_gets_pods_and_what_breaks_it_a_condition(
             left = await unjudged(kube, namespace, halves)
             return not left
 
-        async with operating(ray_crds.admin_kubeconfig, namespace, settings=OperatorSettings(gates=gates)):
+        settings = OperatorSettings(gates=gates)
+        async with operating(ray_crds.admin_kubeconfig, namespace, settings=settings, surroundings=WITH_CERT_MANAGER):
             try:
                 await eventually(are_judged, seconds=60)
             except TimeoutError:

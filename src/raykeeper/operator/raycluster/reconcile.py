@@ -72,7 +72,7 @@ class RayClusterReconciler:
         observed = self._observer.observe(cluster)
         if cluster.metadata.deletion_timestamp is not None:
             return await self._deletion.advance(cluster, observed)
-        if broken := violations(cluster, self._context.settings.gates):
+        if broken := violations(cluster, self._context.settings.gates, self._context.surroundings):
             return await self._refuse(cluster, item, broken)
         await self._deletion.prepare(cluster)
         return await self._reconcile(cluster, item, observed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from raykeeper.api.conditions import is_true
+from raykeeper.api.conditions import Condition, is_true
 from raykeeper.api.raycluster import RayCluster
 
 SUSPENDING = "RayClusterSuspending"
@@ -20,12 +20,19 @@ class Suspension(Enum):
     SUSPENDED = auto()
 
 
+def is_contradictory(conditions: tuple[Condition, ...]) -> bool:
+    """Whether the status says both, which nobody who writes one at a time does: then it commits to nothing."""
+    return is_true(conditions, SUSPENDING) and is_true(conditions, SUSPENDED)
+
+
 def suspension_of(cluster: RayCluster) -> Suspension:
     """Where the cluster stands, by its spec and what its status committed to.
 
     Taking `suspend` out of the spec resumes as `false` does; in KubeRay only `false` does (B8).
     """
     conditions = cluster.status.conditions
+    if is_contradictory(conditions):
+        return Suspension.SUSPENDING if cluster.spec.suspend else Suspension.NONE
     if is_true(conditions, SUSPENDING):
         return Suspension.SUSPENDING
     if not cluster.spec.suspend:

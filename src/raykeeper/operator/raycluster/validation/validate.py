@@ -11,15 +11,18 @@ from raykeeper.api.raycluster import RayCluster
 from raykeeper.api.syntax import is_dns_1035_label
 from raykeeper.operator.gates import FeatureGates
 from raykeeper.operator.raycluster.features import chosen_autoscaler, is_autoscaled
+from raykeeper.operator.raycluster.suspension import SUSPENDED, SUSPENDING, is_contradictory
 from raykeeper.operator.raycluster.validation import autoscaling, fault_tolerance, groups, history, security
 from raykeeper.operator.raycluster.validation.candidate import Candidate, Rule
 from raykeeper.operator.raycluster.validation.violation import (
     INVALID_METADATA,
+    INVALID_STATUS,
     Violation,
     has_value,
     is_missing,
     is_set,
 )
+from raykeeper.operator.surroundings import Surroundings
 
 RULES: Final[tuple[Rule, ...]] = (
     groups.every_group_has_a_container,
@@ -51,13 +54,18 @@ MAKERS_WITH_UPGRADES: Final = ("RayJob", "RayService")
 """Kinds that replace their RayClusters themselves."""
 
 
-def violations(cluster: RayCluster, gates: FeatureGates) -> list[Violation]:
+def violations(cluster: RayCluster, gates: FeatureGates, surroundings: Surroundings) -> list[Violation]:
     """All that is wrong with a RayCluster; empty for one that can be reconciled.
 
     A cluster that is being deleted must not be asked: it has to be cleaned up whatever its spec says.
     """
     candidate = Candidate(cluster.spec, cluster.metadata.annotations, gates)
-    return [*_metadata(cluster), *spec_violations(candidate), *_upgrade_strategy(cluster)]
+    return [
+        *_metadata(cluster),
+        *spec_violations(candidate),
+        *_certificates(cluster, surroundings),
+        *_upgrade_strategy(cluster),
+    ]
 
 
 def spec_violations(candidate: Candidate) -> list[Violation]:
@@ -67,7 +75,7 @@ def spec_violations(candidate: Candidate) -> list[Violation]:
 
 def warnings(cluster: RayCluster) -> list[Violation]:
     """What the user should know although the cluster can be reconciled."""
-    return [*_restarts_under_autoscaler_v1(cluster), *_auth_without_mode(cluster)]
+    return [*_restarts_under_autoscaler_v1(cluster), *_auth_without_mode(cluster), *_contradictory_status(cluster)]
 
 
 def _metadata(cluster: RayCluster) -> Iterator[Violation]:
@@ -78,6 +86,13 @@ def _metadata(cluster: RayCluster) -> Iterator[Violation]:
     if not is_dns_1035_label(name):
         cure = "use lower-case letters, digits and dashes, starting with a letter, as for the name of a service"
         yield has_value("metadata.name", name, cure, INVALID_METADATA)
+
+
+def _certificates(cluster: RayCluster, surroundings: Surroundings) -> Iterator[Violation]:
+    options = cluster.spec.tls_options
+    if options and options.enabled and not surroundings.has_cert_manager:
+        cure = "it needs cert-manager, which was not there when the operator started: install it, restart the operator"
+        yield has_value("spec.tlsOptions.enabled", True, cure)
 
 
 def _upgrade_strategy(cluster: RayCluster) -> Iterator[Violation]:
@@ -96,6 +111,12 @@ def _restarts_under_autoscaler_v1(cluster: RayCluster) -> Iterator[Violation]:
         if policy not in autoscaling.NO_RESTART:
             field = f"spec.workerGroupSpecs[{index}].template.spec.restartPolicy"
             yield has_value(field, policy, "the autoscaler v1 may not notice that a worker restarted; use Never")
+
+
+def _contradictory_status(cluster: RayCluster) -> Iterator[Violation]:
+    if is_contradictory(cluster.status.conditions):
+        found = f"says both {SUSPENDING} and {SUSPENDED}"
+        yield Violation("status.conditions", found, "it is written anew, by what the spec says", INVALID_STATUS)
 
 
 def _auth_without_mode(cluster: RayCluster) -> Iterator[Violation]:

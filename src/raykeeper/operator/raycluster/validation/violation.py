@@ -12,6 +12,7 @@ from raykeeper.errors import InvalidSpec
 
 INVALID_METADATA: Final = "InvalidRayClusterMetadata"
 INVALID_SPEC: Final = "InvalidRayClusterSpec"
+INVALID_STATUS: Final = "InvalidRayClusterStatus"
 """Reasons of the Warning events, as KubeRay spells them."""
 
 
