@@ -8,11 +8,17 @@ FAIR_AMOUNT_BYTES = 256 * 1024
 """Below this an object is too small to be made every few seconds."""
 
 
-def is_due(journal_bytes: int, age_seconds: float, settings: EventSettings) -> bool:
+PRESSED_SEAL_SECONDS = 1.0
+"""Age at which even a trickle is sealed when the disk budget runs out: sealed, it takes a tenth."""
+
+
+def is_due(journal_bytes: int, age_seconds: float, settings: EventSettings, *, is_pressed: bool = False) -> bool:
     """Whether a journal of this size whose first body has this age is to be sealed now."""
-    if journal_bytes >= settings.segment_max_bytes:
+    if not journal_bytes:
+        return False
+    if is_pressed and (journal_bytes >= FAIR_AMOUNT_BYTES or age_seconds >= PRESSED_SEAL_SECONDS):
         return True
-    return journal_bytes > 0 and age_seconds >= seal_age(journal_bytes, settings)
+    return journal_bytes >= settings.segment_max_bytes or age_seconds >= seal_age(journal_bytes, settings)
 
 
 def seal_age(journal_bytes: int, settings: EventSettings) -> float:

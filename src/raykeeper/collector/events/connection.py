@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Protocol
+from typing import Protocol, cast
 
 import httptools
 
@@ -31,7 +31,8 @@ class Receiver(Protocol):
     def receive(self, head: RequestHead) -> IncomingBody:
         """Room for a body. Raises SpoolFull."""
 
-    def answered(self, status: HTTPStatus) -> None: ...
+    def answered(self, status: HTTPStatus) -> None:
+        """A batch was kept, or refused."""
 
     def steady(self) -> float: ...
 
@@ -66,11 +67,10 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not derived from it
         self._receiver.opened(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._receiver.closed(self)
         if self._body is not None:
             self._body.discard()
@@ -128,6 +128,8 @@ class Connection(asyncio.Protocol):
                 await body.finish()
             except SpoolFull:
                 status = HTTPStatus.SERVICE_UNAVAILABLE
+        if body is not None or status is HTTPStatus.SERVICE_UNAVAILABLE:
+            self._receiver.answered(status or HTTPStatus.OK)
         if before is not None:
             await asyncio.wait([before])
         self._write(status or HTTPStatus.OK, is_last=is_last)
@@ -135,7 +137,6 @@ class Connection(asyncio.Protocol):
         self._transport.resume_reading()
 
     def _write(self, status: HTTPStatus, *, is_last: bool) -> None:
-        self._receiver.answered(status)
         if not self._transport.is_closing():
             self._transport.write(response(status, is_last=is_last))
             if is_last:

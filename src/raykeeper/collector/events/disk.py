@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from raykeeper.collector.events.durable import make_folder, sync_folder
 from raykeeper.collector.events.journal import HEADER_BYTES, BodyFlag, checksum_of, header_of
@@ -81,20 +81,16 @@ class LargeBody:
         self._path = folder / f"{received_ns}{_PART}"
         self._received_ns = received_ns
         self._size = self._checksum = 0
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
 
     def write(self, parts: Sequence[bytes]) -> None:
-        if self._file is None:
-            self._file = self._path.open("xb", buffering=0)
-            self._file.seek(HEADER_BYTES)
-        write_parts(self._file.fileno(), parts)
+        write_parts(self._opened().fileno(), parts)
         self._checksum = checksum_of(parts, self._checksum)
         self._size += sum(map(len, parts))
 
     def close(self, flags: BodyFlag, closed_ns: int) -> ClosedJournal:
-        """Make it durable under its final name. Assumes that something was written."""
-        assert self._file is not None
-        with self._file as file:
+        """Make it durable under its final name."""
+        with self._opened() as file:
             os.pwrite(file.fileno(), header_of(self._received_ns, flags, self._size, self._checksum), 0)
             os.fsync(file.fileno())
         return _closed(self._path, closed_ns, HEADER_BYTES + self._size)
@@ -103,6 +99,12 @@ class LargeBody:
         if self._file is not None:
             self._file.close()
         self._path.unlink(missing_ok=True)
+
+    def _opened(self) -> FileIO:
+        if self._file is None:
+            self._file = FileIO(self._path, "x")
+            self._file.seek(HEADER_BYTES)
+        return self._file
 
 
 def write_parts(descriptor: int, parts: Sequence[bytes]) -> None:

@@ -20,6 +20,7 @@ _CHECKSUM_BYTES = 4
 class BodyFlag(enum.IntFlag):
     """What must be known of a body to read it."""
 
+    NONE = 0
     GZIP = 1
     DEFLATE = 2
     UNKNOWN_ENCODING = 4

@@ -12,7 +12,7 @@ HEALTH_PATH = b"/healthz"
 MAX_HEAD_BYTES = 64 * 1024
 """Of a request line with its headers; Ray's has 200. Protects memory."""
 
-_ENCODINGS = {b"": BodyFlag(0), b"identity": BodyFlag(0), b"gzip": BodyFlag.GZIP, b"deflate": BodyFlag.DEFLATE}
+_ENCODINGS = {b"": BodyFlag.NONE, b"identity": BodyFlag.NONE, b"gzip": BodyFlag.GZIP, b"deflate": BodyFlag.DEFLATE}
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

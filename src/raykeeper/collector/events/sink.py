@@ -31,7 +31,7 @@ class SinkFigures(Protocol):
 
     def batch_received(self, size: int) -> None: ...
 
-    def answered(self, status: int) -> None: ...
+    def answered(self, status: HTTPStatus) -> None: ...
 
 
 class Sink:
@@ -71,7 +71,7 @@ class Sink:
         return IncomingBody(self._spool, head.encoding, head.content_length)
 
     def answered(self, status: HTTPStatus) -> None:
-        self._figures.answered(status.value)
+        self._figures.answered(status)
 
     def steady(self) -> float:
         return self._clock.steady()

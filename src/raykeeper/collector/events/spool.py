@@ -23,7 +23,9 @@ T = TypeVar("T")
 class Spool:
     """Journals in a folder: one that grows, and those that wait to be sealed."""
 
-    def __init__(self, folder: Path, budget: DiskBudget, clock: Clock) -> None:
+    def __init__(
+        self, folder: Path, budget: DiskBudget, clock: Clock, changed: Callable[[], None] = lambda: None
+    ) -> None:
         self.folder = folder
         self.budget = budget
         self.closed: dict[Path, ClosedJournal] = {}
@@ -31,6 +33,7 @@ class Spool:
         self.is_failing = False
         """Whether the disk refused the last bodies."""
         self._clock = clock
+        self._changed = changed
         self._last_ns = 0
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self._journal: OpenJournal | None = None
@@ -85,6 +88,7 @@ class Spool:
 
     def add_closed(self, journal: ClosedJournal) -> None:
         self.closed[journal.path] = journal
+        self._changed()
 
     def forget(self, journal: ClosedJournal) -> None:
         """Delete a journal whose events are safe elsewhere."""
@@ -126,6 +130,7 @@ class Spool:
                 durable.set_result(None)
             else:
                 durable.set_exception(SpoolFull(str(failure)))
+        self._changed()
         if self._waiting:
             self._commit()
 

@@ -1,0 +1,102 @@
+"""The bucket as the collector uses it: a put returns once the bucket has the object, however long it was away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from raykeeper.clock import Clock
+from raykeeper.collector.metrics import CollectorMetrics
+from raykeeper.collector.turns import Pauses, Priority, Turns
+from raykeeper.logs import Log
+from raykeeper.storage.errors import StoreRefused, StoreUnavailable
+
+log = Log("raykeeper.collector.bucket")
+T = TypeVar("T")
+
+PARALLEL_CALLS = 8
+"""Enough to fill a connection to a bucket far away; each holds its object in memory."""
+FAILURES_TO_TELL = 2
+"""In a row, before a line is logged: single failures are for the metrics."""
+
+
+class Puts(Protocol):
+    """The part of an object store that is needed here."""
+
+    async def put(self, key: str, data: bytes) -> None: ...
+
+    async def create(self, key: str, data: bytes) -> bool: ...
+
+
+class Bucket:
+    """Waits out outages, for all callers together: one tries, the others wait. Says it once, then once it is back.
+
+    The store is connected later, so that a program can begin to listen before it knows how to reach it.
+    """
+
+    def __init__(self, clock: Clock, metrics: CollectorMetrics, pauses: Pauses | None = None) -> None:
+        self.down_since: float | None = None
+        """Steady time of the first failure in a row; None while the bucket answers."""
+        self._clock = clock
+        self._metrics = metrics
+        self._turns = Turns(PARALLEL_CALLS, pauses or Pauses())
+        self._store: Puts | None = None
+        self._connected = asyncio.Event()
+        metrics.bucket_up.set_function(lambda: float(self.is_up))
+
+    @property
+    def is_up(self) -> bool:
+        return self._store is not None and self.down_since is None
+
+    def connect(self, store: Puts) -> None:
+        """Let waiting callers through to this store."""
+        self._store = store
+        self._connected.set()
+
+    async def put(self, key: str, data: bytes, *, priority: Priority = Priority.FIRST) -> None:
+        """Return once the bucket has the object."""
+        await self._done(lambda store: store.put(key, data), len(data), priority)
+
+    async def create(self, key: str, data: bytes, *, priority: Priority = Priority.FIRST) -> bool:
+        """Whether this call wrote the object; False where it was there already."""
+        return await self._done(lambda store: store.create(key, data), len(data), priority)
+
+    async def _done(self, call: Callable[[Puts], Awaitable[T]], size: int, priority: Priority) -> T:
+        await self._connected.wait()
+        while True:
+            await self._turns.take(priority)
+            started = self._clock.steady()
+            try:
+                result = await call(self._connected_store())
+            except (StoreUnavailable, StoreRefused) as exc:
+                self._failed(exc)
+            except BaseException:
+                self._turns.end()
+                raise
+            else:
+                self._succeeded(size, self._clock.steady() - started)
+                return result
+
+    def _connected_store(self) -> Puts:
+        if self._store is None:
+            raise RuntimeError("the bucket was used before it was connected")
+        return self._store
+
+    def _failed(self, exc: StoreUnavailable | StoreRefused) -> None:
+        if self.down_since is None:
+            self.down_since = self._clock.steady()
+        self._turns.failed()
+        is_refusal = isinstance(exc, StoreRefused)
+        self._metrics.put_errors.labels("refused" if is_refusal else "unavailable").inc()
+        if self._turns.failures == FAILURES_TO_TELL:
+            log.warning("bucket does not take objects, data waits on disk", cause=str(exc))
+
+    def _succeeded(self, size: int, seconds: float) -> None:
+        if self._turns.failures >= FAILURES_TO_TELL and self.down_since is not None:
+            log.info("bucket takes objects again", seconds=round(self._clock.steady() - self.down_since, 1))
+        self.down_since = None
+        self._turns.succeeded()
+        self._metrics.puts.inc()
+        self._metrics.put_bytes.inc(size)
+        self._metrics.put_seconds.observe(seconds)

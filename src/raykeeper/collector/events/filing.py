@@ -1,0 +1,119 @@
+"""Under which session and node each event belongs. Pure, but for what `Identities` says.
+
+Session and node come from the event itself; what it does not say comes from the session directory on disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from raykeeper.collector.events.splitting import Event, SetAside, SplitBody
+from raykeeper.layout.keys import UNKNOWN_SESSION
+from raykeeper.rayevents.envelope import Envelope, parse_envelope
+from raykeeper.rayevents.ids import NODE_ID_BYTES, to_hex
+from raykeeper.rayevents.kinds import EventType
+
+MAX_SESSION_LENGTH = 128  # Ray's names have 40 characters; a name becomes a folder and part of a key
+_SESSION = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_SESSION_LENGTH}}}")
+_NO_PATHS = (".", "..")
+
+
+class Identities(Protocol):
+    """What the session directory tells. Asked from a thread of its own."""
+
+    def node_of(self, session: str) -> str | None:
+        """The hex id of the local node in that session; None while it has none."""
+
+    def current_session(self) -> str | None:
+        """The session that Ray is running now, if any."""
+
+
+class Place(NamedTuple):
+    """Where an event is filed. An empty node is one that is not known."""
+
+    session: str
+    node: str
+
+
+@dataclass
+class Filing:
+    """Events by place, and what was set aside."""
+
+    events: dict[Place, list[Event]] = field(default_factory=dict)
+    set_aside: list[SetAside] = field(default_factory=list)
+    bad_node_ids: int = 0
+    """Events whose own node id could not be read; filed by what the directory says."""
+
+    @property
+    def event_count(self) -> int:
+        return sum(map(len, self.events.values()))
+
+    @property
+    def sessions_without_node(self) -> set[str]:
+        return {place.session for place in self.events if not place.node}
+
+
+class Filer:
+    """Files the events of one journal. What it found out about a session or node id it remembers."""
+
+    def __init__(self, identities: Identities) -> None:
+        self.filing = Filing()
+        self._identities = identities
+        self._places: dict[tuple[str, str], Place | str] = {}
+
+    def add(self, split: SplitBody, received_ns: int) -> None:
+        """File each event of a body, or set it aside with the reason."""
+        known = len(self.filing.set_aside)
+        self.filing.set_aside += split.set_aside
+        self._file(split.events)
+        for number in range(known, len(self.filing.set_aside)):
+            self.filing.set_aside[number] = replace(self.filing.set_aside[number], received_ns=received_ns)
+
+    def _file(self, events: Iterable[Event]) -> None:
+        for event in events:
+            try:
+                envelope = parse_envelope(event)
+            except (msgspec.DecodeError, RecursionError):
+                self.filing.set_aside.append(SetAside("not an object", bytes(event)))
+                continue
+            place = self._place(envelope)
+            if isinstance(place, Place):
+                self.filing.events.setdefault(place, []).append(event)
+            else:
+                self.filing.set_aside.append(SetAside(place, bytes(event)))
+
+    def _place(self, envelope: Envelope) -> Place | str:
+        """Where it belongs, or why that cannot be said."""
+        session, node = envelope.session, envelope.node
+        if not session and envelope.type == EventType.PLATFORM:
+            session = self._identities.current_session() or ""  # Kubernetes knows of no sessions
+        place = self._places.get((session, node))
+        if place is None:
+            place = self._places[session, node] = self._found(session, node)
+        return place
+
+    def _found(self, session: str, node: str) -> Place | str:
+        if not session:
+            return "no session name"
+        if not is_session_name(session):
+            return "impossible session name"
+        own = to_hex(node, NODE_ID_BYTES)
+        if own is None and node:
+            self.filing.bad_node_ids += 1
+        return Place(session, own or self._identities.node_of(session) or "")
+
+
+def is_session_name(name: str) -> bool:
+    """Whether this can name a folder and part of a key."""
+    return _SESSION.fullmatch(name) is not None and name not in _NO_PATHS
+
+
+def place_of_rejects(identities: Identities) -> Place:
+    """Where what has no place of its own is put: beside the session that runs."""
+    session = identities.current_session() or UNKNOWN_SESSION
+    return Place(session, identities.node_of(session) or "")

@@ -1,0 +1,167 @@
+"""The way of events through the collector: sink, journal, sealed segments, bucket."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from raykeeper.clock import Clock
+from raykeeper.collector.events.budget import DiskBudget
+from raykeeper.collector.events.cadence import is_due, seal_age
+from raykeeper.collector.events.figures import EventFigures
+from raykeeper.collector.events.limits import EventSettings
+from raykeeper.collector.events.sink import Sink
+from raykeeper.collector.events.spool import Spool
+from raykeeper.errors import Misconfigured
+from raykeeper.logs import Log
+
+if TYPE_CHECKING:
+    from raykeeper.collector.events.filing import Identities
+    from raykeeper.collector.events.sealed import SealedFiles
+    from raykeeper.collector.events.sealer import Sealer
+    from raykeeper.collector.events.uploads import EventBucket, Uploads
+    from raykeeper.collector.metrics import CollectorMetrics
+
+log = Log("raykeeper.collector.events")
+
+LOOK_SECONDS = 1.0
+"""How often journals that wait for a node id or another attempt are looked at."""
+
+
+class EventPath:
+    """Takes events from `start` on, seals and uploads them while `run` runs, all that is left in `flush`."""
+
+    def __init__(
+        self,
+        settings: EventSettings,
+        bucket: EventBucket,
+        identities: Identities,
+        clock: Clock,
+        metrics: CollectorMetrics,
+    ) -> None:
+        self.figures = EventFigures(metrics)
+        """Counts for heartbeats: events accepted and set aside, batches refused."""
+        self._settings = settings
+        self._bucket = bucket
+        self._identities = identities
+        self._clock = clock
+        self._budget = DiskBudget(settings.spool_max_bytes)
+        self._changed = asyncio.Event()
+        self._spool = Spool(settings.folder / "journals", self._budget, clock, self._changed.set)
+        self._sink = Sink(self._spool, clock, self.figures)
+        self._sealed: SealedFiles | None = None
+        self._uploads: Uploads | None = None
+        self._sealer: Sealer | None = None
+        self._watch(metrics)
+
+    @property
+    def port(self) -> int:
+        """Where the sink listens."""
+        return self._sink.port
+
+    @property
+    def last_post_at(self) -> float | None:
+        """Steady time of Ray's last batch; None before the first."""
+        return self._sink.last_post_at
+
+    @property
+    def unsent_bytes(self) -> int:
+        """On disk and not yet in the bucket."""
+        return self._spool.unsealed_bytes + (self._sealed.size if self._sealed else 0)
+
+    @property
+    def oldest_unsent_seconds(self) -> float:
+        """Age of the oldest event that the bucket lacks; 0 where it lacks none."""
+        closed = [journal.closed_ns for journal in self._spool.closed.values()]
+        oldest_ns = min(closed + ([self._sealed.oldest_ns] if self._sealed and self._sealed.waiting else []), default=0)
+        waited = self._clock.now().timestamp() - oldest_ns / 1e9 if oldest_ns else 0.0
+        return max(waited, self._spool.open_seconds, 0.0)
+
+    async def start(self) -> None:
+        """Listen for Ray. Needs neither the bucket nor Ray; imports nothing heavy."""
+        try:
+            self._spool.take_over()
+        except OSError as exc:
+            raise Misconfigured("event data dir", str(self._settings.folder), f"it must be writable ({exc})") from exc
+        await self._sink.listen(self._settings.hosts, self._settings.port)
+
+    async def run(self) -> None:
+        """Seal and upload until cancelled, beginning with what earlier lives left."""
+        sealer, uploads = self._prepare()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(uploads.run())
+            group.create_task(self._seal_for_ever(sealer))
+
+    async def flush(self, deadline: float) -> int:
+        """Seal all and upload until the steady clock reads `deadline`. Returns the bytes that did not make it.
+
+        Assumes that `run` is running.
+        """
+        sealer, uploads = self._prepare()
+        try:
+            async with asyncio.timeout(max(0.0, deadline - self._clock.steady())):
+                await self._spool.close_journal()
+                uploads.is_newest_first = True
+                await sealer.seal_all(may_hold=False)
+                await uploads.wait_empty()
+        except TimeoutError:
+            log.warning("events left on disk at the end", bytes=self.unsent_bytes)
+        return self.unsent_bytes
+
+    async def stop(self) -> None:
+        """Listen no more and end the threads; after `run` was cancelled."""
+        await self._sink.stop()
+        self._spool.stop()
+        if self._sealer is not None:
+            self._sealer.stop()
+
+    async def _seal_for_ever(self, sealer: Sealer) -> None:
+        while True:
+            await self._wait_until_due(sealer)
+            if self._spool.open_bytes:
+                await self._spool.close_journal()
+            await sealer.seal_all()
+
+    async def _wait_until_due(self, sealer: Sealer) -> None:
+        while True:
+            self._changed.clear()
+            if sealer.has_work or self._is_journal_due():
+                return
+            try:
+                async with asyncio.timeout(self._seconds_until_due()):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    def _is_journal_due(self) -> bool:
+        is_pressed = self._budget.is_pressed or self._spool.is_failing
+        return is_due(self._spool.open_bytes, self._spool.open_seconds, self._settings, is_pressed=is_pressed)
+
+    def _seconds_until_due(self) -> float | None:
+        """How long to sleep where nothing changes; for ever where nothing is on disk."""
+        if self._spool.closed or self._budget.is_pressed:
+            return LOOK_SECONDS
+        if not self._spool.open_bytes:
+            return None
+        return max(0.0, seal_age(self._spool.open_bytes, self._settings) - self._spool.open_seconds)
+
+    def _prepare(self) -> tuple[Sealer, Uploads]:
+        """What seals and uploads. Imported here: Ray is listened to before JSON and compression are loaded."""
+        if self._sealer is None or self._uploads is None:
+            from raykeeper.collector.events.sealed import SealedFiles
+            from raykeeper.collector.events.sealer import Sealer
+            from raykeeper.collector.events.uploads import Uploads
+
+            settings = self._settings
+            self._sealed = SealedFiles(settings.folder / "sealed", self._budget)
+            self._sealed.take_over()
+            self._uploads = Uploads(self._sealed, self._bucket, settings.parallel_uploads)
+            parts = (self._spool, self._sealed, self._uploads, self._bucket, self._identities)
+            self._sealer = Sealer(settings, *parts, self._clock, self.figures)
+        return self._sealer, self._uploads
+
+    def _watch(self, metrics: CollectorMetrics) -> None:
+        metrics.spool_max_bytes.set(self._settings.spool_max_bytes)
+        metrics.watch(metrics.spool_bytes, lambda: self._budget.used)
+        metrics.watch(metrics.event_unsent_bytes, lambda: self.unsent_bytes)
+        metrics.watch(metrics.event_unsent_seconds, lambda: self.oldest_unsent_seconds)

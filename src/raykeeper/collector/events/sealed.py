@@ -1,0 +1,74 @@
+"""Sealed segments on disk, each at the path of its key, until the bucket has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raykeeper.collector.events.budget import DiskBudget
+from raykeeper.collector.events.durable import make_folder, write_file
+from raykeeper.collector.events.sealing import Segment
+from raykeeper.layout.keys import SealedKey, parse_sealed_key
+
+_SCRATCH = "segment.tmp"
+
+
+class SealedFiles:
+    """What waits to be uploaded. Writing and reading block; `waiting` is changed by the event loop alone."""
+
+    def __init__(self, folder: Path, budget: DiskBudget) -> None:
+        self.waiting: dict[str, int] = {}
+        """Size by key, in the order in which it was sealed."""
+        self._folder = folder
+        self._budget = budget
+
+    def take_over(self) -> None:
+        """Find what earlier lives left, oldest first. Blocks; for the start."""
+        make_folder(self._folder)
+        (self._folder / _SCRATCH).unlink(missing_ok=True)
+        left = [path for path in self._folder.rglob("*") if path.is_file()]
+        keys = [facts for path in left if (facts := parse_sealed_key(path.relative_to(self._folder).as_posix()))]
+        for facts in sorted(keys, key=_age):
+            self.add(facts.key, self._path(facts.key).stat().st_size)
+        self._prune()
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait."""
+        return sum(self.waiting.values())
+
+    @property
+    def oldest_ns(self) -> int:
+        """When the oldest that waits was sealed; 0 where none waits."""
+        facts = parse_sealed_key(next(iter(self.waiting), ""))
+        return facts.sealed_ns if facts else 0
+
+    def write(self, segment: Segment) -> None:
+        """Make a segment durable. On OSError it is not there."""
+        write_file(self._path(segment.key), segment.data, self._folder / _SCRATCH)
+
+    def read(self, key: str) -> bytes:
+        return self._path(key).read_bytes()
+
+    def delete(self, key: str) -> None:
+        self._path(key).unlink(missing_ok=True)
+
+    def add(self, key: str, size: int) -> None:
+        """Count a segment that is on disk; one that was sealed again after a crash is counted once."""
+        self._budget.add(size - self.waiting.get(key, 0))
+        self.waiting[key] = size
+
+    def forget(self, key: str) -> None:
+        self._budget.give_back(self.waiting.pop(key))
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key
+
+    def _prune(self) -> None:
+        """Remove the empty folders of hours past."""
+        for folder in sorted((path for path in self._folder.rglob("*") if path.is_dir()), reverse=True):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _age(facts: SealedKey) -> tuple[int, int]:
+    return facts.sealed_ns, facts.sequence

@@ -1,0 +1,79 @@
+"""Sealed segments go to the bucket, oldest first, and are deleted here once it has them."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Protocol
+
+from raykeeper.collector.events.sealed import SealedFiles
+from raykeeper.logs import Log
+
+log = Log("raykeeper.collector.uploads")
+
+
+class EventBucket(Protocol):
+    """The part of the collector's bucket that events need."""
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Return once the bucket has it, however long that takes."""
+
+
+class Uploads:
+    """A few uploads at a time."""
+
+    def __init__(self, sealed: SealedFiles, bucket: EventBucket, parallel: int) -> None:
+        self.is_newest_first = False
+        """At the end, when not everything may make it, the newest is worth most."""
+        self._sealed = sealed
+        self._bucket = bucket
+        self._parallel = parallel
+        self._under_way: set[str] = set()
+        self._changed = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Upload for ever what is there and what is added."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._parallel):
+                group.create_task(self._work())
+
+    async def add(self, key: str, size: int) -> None:
+        """Upload this too."""
+        async with self._changed:
+            self._sealed.add(key, size)
+            self._changed.notify_all()
+
+    async def wait_empty(self) -> None:
+        """Return once nothing waits any more."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._sealed.waiting)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._next()
+            try:
+                await self._upload(key)
+            finally:
+                self._under_way.discard(key)
+
+    async def _next(self) -> str:
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self._sealed.waiting) > len(self._under_way))
+            keys = reversed(self._sealed.waiting) if self.is_newest_first else iter(self._sealed.waiting)
+            key = next(key for key in keys if key not in self._under_way)
+            self._under_way.add(key)
+            return key
+
+    async def _upload(self, key: str) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            data = await loop.run_in_executor(None, partial(self._sealed.read, key))
+        except OSError as exc:
+            log.warning("sealed events cannot be read, left on disk for the next start", key=key, cause=str(exc))
+        else:
+            await self._bucket.put(key, data)
+            await loop.run_in_executor(None, partial(self._sealed.delete, key))
+        async with self._changed:
+            self._sealed.forget(key)
+            self._under_way.discard(key)
+            self._changed.notify_all()

@@ -1,0 +1,95 @@
+"""Who may talk to the bucket next: a few at a time while it answers, one after a pause while it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+class Priority(enum.IntEnum):
+    """What goes first when not everything can."""
+
+    FIRST = 0
+    """Events, user output, records."""
+    LATER = 1
+    """Ray's own component logs."""
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """How long to wait between attempts while the bucket is down."""
+
+    first_seconds: float = 0.5
+    limit_seconds: float = 15.0
+
+    def seconds(self, failures: int, uniform: Callable[[float, float], float] = random.uniform) -> float:
+        """After so many failures in a row; jitter keeps collectors that lost the same bucket apart."""
+        longest = min(self.limit_seconds, self.first_seconds * 2.0 ** min(failures - 1, 30))
+        return uniform(longest / 2, longest)
+
+
+class Turns:
+    """Hands out turns in the order of priority, then of arrival. Every turn taken must be ended."""
+
+    def __init__(self, parallel: int, pauses: Pauses) -> None:
+        self.failures = 0
+        """In a row; 0 while the bucket answers."""
+        self._parallel = parallel
+        self._pauses = pauses
+        self._taken = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
+        self._pause: asyncio.TimerHandle | None = None
+
+    async def take(self, priority: Priority) -> None:
+        """Return when it is this caller's turn."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (priority, next(self._numbers), turn))
+        self._hand_out()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.end()
+            raise
+
+    def end(self) -> None:
+        """Give a turn back without having learned anything about the bucket."""
+        self._taken -= 1
+        self._hand_out()
+
+    def succeeded(self) -> None:
+        """End a turn: the bucket answers."""
+        self.failures = 0
+        self._unpause()
+        self.end()
+
+    def failed(self) -> None:
+        """End a turn: the bucket does not answer, so that the next one is for one caller, after a pause."""
+        self.failures += 1
+        self._unpause()
+        seconds = self._pauses.seconds(self.failures)
+        self._pause = asyncio.get_running_loop().call_later(seconds, self._resume)
+        self.end()
+
+    def _resume(self) -> None:
+        self._pause = None
+        self._hand_out()
+
+    def _unpause(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+
+    def _hand_out(self) -> None:
+        parallel = 1 if self.failures else self._parallel
+        while self._waiting and self._pause is None and self._taken < parallel:
+            _, _, turn = heapq.heappop(self._waiting)
+            if not turn.done():
+                self._taken += 1
+                turn.set_result(None)
