@@ -131,7 +131,9 @@ def test_encryption_needs_cert_manager() -> None:
 
 
 def test_a_status_that_contradicts_itself_is_told() -> None:
-    conditions = tuple(Condition(name, "True", name) for name in ("RayClusterSuspending", "RayClusterSuspended"))
+    conditions = tuple(
+        Condition(name, "True", name, "", "") for name in ("RayClusterSuspending", "RayClusterSuspended")
+    )
     cluster = a_cluster().build()
     assert warnings(cluster) == []
     (warning,) = warnings(msgspec.structs.replace(cluster, status=RayClusterStatus(conditions=conditions)))

@@ -56,6 +56,12 @@ class DeletePod:
     why: Why
 
     @property
+    def explanation(self) -> str:
+        """What the user reads about it."""
+        is_known = self.why is Why.ENDED and self.pod.ending
+        return f"{self.why.value} ({self.pod.ending})" if is_known else self.why.value
+
+    @property
     def is_forced(self) -> bool:
         """Whether to remove the object without waiting for a kubelet."""
         return self.why is Why.LOST

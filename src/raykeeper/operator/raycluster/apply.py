@@ -126,7 +126,7 @@ class PodWriter:
             raise
         else:
             ledger.deleted.add(pod.uid)
-            ledger.done.setdefault((deed, action.why.value), []).append(pod.name)
+            ledger.done.setdefault((deed, action.explanation), []).append(pod.name)
 
     async def _refresh(self, cluster: RayCluster, action: RefreshHead) -> None:
         patch = {"metadata": {"uid": action.pod.uid, "annotations": self._factory.marks(cluster)}}

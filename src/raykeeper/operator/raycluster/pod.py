@@ -30,6 +30,10 @@ class _Reason(msgspec.Struct, gc=False, rename="camel"):
     message: str = ""
 
 
+class _Terminated(_Reason, gc=False, rename="camel"):
+    exit_code: int = 0
+
+
 class _Running(msgspec.Struct, gc=False):
     """That it is there is all that matters."""
 
@@ -37,7 +41,7 @@ class _Running(msgspec.Struct, gc=False):
 class _State(msgspec.Struct, gc=False):
     waiting: _Reason | None = None
     running: _Running | None = None
-    terminated: _Reason | None = None
+    terminated: _Terminated | None = None
 
 
 class _ContainerStatus(msgspec.Struct, gc=False):
@@ -54,6 +58,8 @@ class _Condition(msgspec.Struct, gc=False):
 
 class _Status(msgspec.Struct, gc=False, rename="camel"):
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     pod_ip: str = msgspec.field(name="podIP", default="")
     conditions: tuple[_Condition, ...] = ()
     container_statuses: tuple[_ContainerStatus, ...] = ()
@@ -95,6 +101,8 @@ class Pod:
     """Ray's autoscaler runs in it."""
     seems_running: bool
     """At least one container is shown as running, or none was ever reported on."""
+    ending: str = ""
+    """How it ended, in words; empty where that is not known, or has not happened."""
 
     @property
     def is_head(self) -> bool:
@@ -132,6 +140,8 @@ def parse_pod(item: Object) -> Pod:
     meta = item.metadata
     spec, status = _read_spec(item.spec or b"{}"), _read_status(item.status or b"{}")
     ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
+    has_ended = _has_ended(spec, status)
+    ending = _ending(status) if has_ended else ""
     reason, message = _why_ready(status, ready)
     return Pod(
         name=meta.name,
@@ -144,11 +154,12 @@ def parse_pod(item: Object) -> Pod:
         ip=status.pod_ip,
         is_ready=ready is not None and ready.status == "True" and status.phase == "Running",
         ready_reason=reason,
-        ready_message=message,
-        has_ended=_has_ended(spec, status),
+        ready_message=message or ending,
+        has_ended=has_ended,
         has_autoscaler=any(one.name == AUTOSCALER for one in spec.containers),
         seems_running=not status.container_statuses
         or any(one.state.running is not None for one in status.container_statuses),
+        ending=ending,
     )
 
 
@@ -159,6 +170,18 @@ def _has_ended(spec: _Spec, status: _Status) -> bool:
     ray = next((one for one in status.container_statuses if one.name == ray_name), None)
     is_over = ray is not None and ray.state.terminated is not None
     return status.phase == "Running" and is_over and spec.restart_policy == "Never"
+
+
+def _ending(status: _Status) -> str:
+    """Why the kubelet ended the pod, as in an eviction; else how its first container that failed, or ended, did."""
+    if status.reason:
+        return ", ".join(filter(None, (status.reason, status.message)))
+    ends = [(one.name, one.state.terminated) for one in status.container_statuses if one.state.terminated]
+    for name, end in sorted(ends, key=lambda one: one[1].exit_code == 0):
+        return ", ".join(
+            filter(None, (f"container {name} ended with exit code {end.exit_code}", end.reason, end.message))
+        )
+    return ""
 
 
 def _why_ready(status: _Status, ready: _Condition | None) -> tuple[str, str]:
