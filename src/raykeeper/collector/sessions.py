@@ -68,12 +68,16 @@ Listener = Callable[[SessionEvent], None]
 
 
 class SessionWatch:
-    """Knows the sessions below one folder. `poll` looks once, `run` for ever; listeners hear what is new."""
+    """Knows the sessions below one folder. `poll` looks once, `run` for ever; listeners hear what is new.
+
+    Guarantees: what `sessions` and `current_session` answer may be read in any thread.
+    """
 
     def __init__(self, root: Path, clock: Clock) -> None:
         self._root = root
         self._clock = clock
         self._sessions: dict[str, SessionOnDisk] = {}
+        self._by_name: tuple[SessionOnDisk, ...] = ()
         self._current: str | None = None
         self._listeners: list[Listener] = []
         self._changes: dict[str, tuple[tuple[int, ...], float]] = {}
@@ -90,7 +94,7 @@ class SessionWatch:
 
     def sessions(self) -> tuple[SessionOnDisk, ...]:
         """Every session directory there is, by name."""
-        return tuple(sorted(self._sessions.values(), key=lambda session: session.name))
+        return self._by_name
 
     def current_session(self) -> str | None:
         """The target of `session_latest`, else the session directory that changed last."""
@@ -128,6 +132,7 @@ class SessionWatch:
                 self._tell(SessionAppeared(self._sessions[name]))
             if self._may_have_news(self._sessions[name]):
                 self._look_for_nodes(name)
+        self._by_name = tuple(sorted(self._sessions.values(), key=lambda session: session.name))
         self._ask_raylet()
 
     def _session_paths(self) -> dict[str, Path]:

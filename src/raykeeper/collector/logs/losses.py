@@ -1,0 +1,52 @@
+"""What could not be read or was given up: said once, counted, and written into the next pack as gaps."""
+
+from __future__ import annotations
+
+from raykeeper.collector.logs.metrics import LogMetrics
+from raykeeper.collector.logs.tracked import Group, TrackedFile, path_text
+from raykeeper.layout.packs import Gap
+from raykeeper.logs import Log
+
+log = Log("raykeeper.collector.logs")
+
+
+class Losses:
+    """The gaps that wait for a pack, and the counts since the start."""
+
+    def __init__(self, unknown_node: str, metrics: LogMetrics) -> None:
+        self._unknown_node = unknown_node
+        self._metrics = metrics
+        self._gaps: dict[Group, list[Gap]] = {}
+        self._complained: set[str] = set()
+        self.lost_bytes = 0
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Those with gaps that no pack has yet."""
+        return tuple(self._gaps)
+
+    def lost(self, file: TrackedFile, reason: str) -> None:
+        """Give up what is unsent of a file."""
+        for start, end in file.unsent_ranges:
+            gap = Gap(file.name, file.generation, start, end - start, reason)
+            self._gaps.setdefault(file.group or Group(file.session, self._unknown_node), []).append(gap)
+            self.lost_bytes += gap.length
+            self._metrics.lost_bytes.inc(gap.length)
+            log.warning("log bytes given up", path=gap.path, offset=start, length=gap.length, reason=reason)
+
+    def unreadable(self, path: str, exc: OSError) -> None:
+        """Say once for each path that it cannot be read."""
+        if path not in self._complained:
+            self._complained.add(path)
+            self._metrics.unreadable.inc()
+            log.warning("log cannot be read", path=path_text(path), reason=exc.strerror or str(exc))
+
+    def gaps(self, group: Group) -> tuple[Gap, ...]:
+        """The gaps that the next pack of a group should carry."""
+        return tuple(self._gaps.get(group, ()))
+
+    def told(self, group: Group, gaps: tuple[Gap, ...]) -> None:
+        """The bucket has these gaps."""
+        left = [gap for gap in self._gaps.pop(group, []) if gap not in gaps]
+        if left:
+            self._gaps[group] = left

@@ -1,0 +1,46 @@
+"""What the log shipper is told at its start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class LogShipperSettings:
+    """Whose logs these are, and how often and how much is done."""
+
+    spool: Path
+    """Folder of the collector's own; `logs/positions` below it says what the bucket has."""
+    namespace: str
+    cluster: str
+    pod: str
+    """Names the node while no node id is known."""
+    user_tick_seconds: float = 5.0
+    """Between two looks at what tasks, actors, drivers and Serve write."""
+    component_tick_seconds: float = 60.0
+    """Between two packs of Ray's own logs."""
+    quiet_component_tick_seconds: float = 90.0
+    """The same while they say little: 40 objects an hour."""
+    quiet_component_bytes: int = 64 << 10
+    """Less than this is little."""
+    deleted_bytes_max: int = 256 * MIB
+    """Size of deleted files that are kept open until they are read; above it the oldest is given up."""
+    descriptors_max: int = 256
+    """Files open at the same time: those with unsent bytes and those written lately."""
+    node_wait_seconds: float = 30.0
+    """How long a file waits for the id of its node before it is filed under `unknown-<pod>`."""
+    pack_bytes: int = 8 * MIB
+    """A pack is closed when its frames reach this."""
+    flush_pack_bytes: int = 2 * MIB
+    """The same at the end, when little must hang on one put."""
+
+    @property
+    def positions_file(self) -> Path:
+        return self.spool / "logs" / "positions"
+
+    @property
+    def unknown_node(self) -> str:
+        return f"unknown-{self.pod}"
