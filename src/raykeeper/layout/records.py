@@ -109,6 +109,8 @@ class CatalogStart(Record, frozen=True, kw_only=True, omit_defaults=True):
     cluster: str
     session: str
     started_at: datetime
+    head_node_id: str = ""
+    """The newest head incarnation. With GCS fault tolerance there may be several in one session."""
     cluster_uid: str = ""
     owner_kind: str = ""
     owner_name: str = ""
@@ -116,11 +118,13 @@ class CatalogStart(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CatalogEnd(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """`.end.json` in the catalog: the head ended gracefully."""
+    """`.end.json` in the catalog: a head ended gracefully. It is the session's end if no other head began since."""
 
     ended_at: datetime
     reason: str
     is_complete: bool = True
+    head_node_id: str = ""
+    """Which incarnation ended: if `.start.json` names another by now, the session goes on."""
 
 
 class PolledAnswer(Record, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,0 +1,58 @@
+"""How many events Ray itself dropped before they reached us: only its metrics say so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from raykeeper.errors import Unavailable
+from raykeeper.logs import Log
+from raykeeper.ray.dashboard import Dashboard, Limits
+from raykeeper.ray.errors import OversizedAnswer, RayRefused
+
+METRIC = b"ray_aggregator_agent_queue_dropped_events_total"
+DEFAULT_PORT = 8080  # where KubeRay has every Ray node show its metrics
+LIMITS = Limits(connect_seconds=1.0, answer_seconds=5.0, body_bytes=16 << 20)
+"""A node's metrics are about 0.4 MB, more with many actors."""
+_LINE = re.compile(rb"^" + METRIC + rb"(?:\{[^\n]*\})?[ \t]+([0-9.eE+]+)", re.MULTILINE)
+
+log = Log("raykeeper.collector.records")
+
+
+async def observe_dropped_events(session: Path, node_id: str) -> int | None:
+    """What the node's agent has dropped since it began; None if it does not tell."""
+    dashboard = Dashboard(f"http://127.0.0.1:{metrics_port(session, node_id)}", limits=LIMITS)
+    try:
+        answer = await dashboard.get("/metrics")
+    except (Unavailable, RayRefused, OversizedAnswer) as exc:
+        log.debug("ray's metrics not read", node_id=node_id, cause=str(exc))
+        return None
+    return parse_dropped_events(answer.body) if answer.is_ok else None
+
+
+def parse_dropped_events(metrics: bytes) -> int:
+    """The sum over all types of events. Ray shows the counter from the first loss on, so none means nothing lost."""
+    return sum(round(float(found[1])) for found in _LINE.finditer(metrics))
+
+
+def metrics_port(session: Path, node_id: str) -> int:
+    """The port at which that node shows its metrics, by the files that Ray left in the session's folder."""
+    try:
+        return int((session / f"metrics_export_port_{node_id}").read_text())
+    except (OSError, ValueError):
+        return _port_by_node(session, node_id) or DEFAULT_PORT
+
+
+def _port_by_node(session: Path, node_id: str) -> int | None:
+    """From the one file that Ray 2.52 and 2.53 write instead."""
+    try:
+        ports = msgspec.json.decode((session / "ports_by_node.json").read_bytes(), type=dict[str, dict[str, object]])
+    except (OSError, msgspec.DecodeError):
+        return None
+    for node, known in ports.items():
+        port = known.get("metrics_export_port")
+        if node_id in node and isinstance(port, int):
+            return port
+    return None

@@ -1,0 +1,162 @@
+"""Who lives and who has ended, for all to read: sessions from their start, nodes by heartbeat, ends with a reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from raykeeper.clock import Clock
+from raykeeper.collector.identity import Identity
+from raykeeper.collector.incarnations import NodeIncarnation
+from raykeeper.collector.node_records import (
+    BEAT_SECONDS,
+    CompareClocks,
+    LeftBehind,
+    NodeRecords,
+    ObserveLosses,
+)
+from raykeeper.collector.poll.facts import HeadFacts
+from raykeeper.collector.ray_losses import observe_dropped_events
+from raykeeper.collector.raylet_socket import raylet_listens
+from raykeeper.collector.session_records import RecordBucket, SessionRecords
+from raykeeper.collector.sessions import SessionOnDisk
+from raykeeper.layout.records import Delivery, EndRecord
+from raykeeper.logs import Log
+
+TICK_SECONDS = 1.0
+REPLACED = "replaced"
+"""Reason of an end: the raylet's place in the pod was taken by another."""
+REPLACED_END_SECONDS = 10 * BEAT_SECONDS
+"""How long the end of a replaced node waits for its last data to be sent; then it says what is missing."""
+
+log = Log("raykeeper.collector.records")
+
+
+class Sessions(Protocol):
+    """The part of what is known from the disk that is needed here."""
+
+    def current_session(self) -> str | None: ...
+
+    def sessions(self) -> tuple[SessionOnDisk, ...]: ...
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Where the figures of a heartbeat come from."""
+
+    delivery: Callable[[], Delivery]
+    """How far the collector is, over all its nodes."""
+    facts: Callable[[str], HeadFacts] = lambda _session: HeadFacts()
+    observe_losses: ObserveLosses = observe_dropped_events
+    compare_clocks: CompareClocks | None = None
+
+
+class Recorder:
+    """Keeps the records of one pod: `tick` looks once, `run` for ever, `end` says good-bye.
+
+    A node lives while it is the newest of the current session and its raylet listens. A reader takes a node for ended
+    if it has an `end.json` and no heartbeat later than that: a collector that is restarted alone goes on beating.
+    """
+
+    def __init__(
+        self, identity: Identity, sessions: Sessions, bucket: RecordBucket, figures: Figures, clock: Clock
+    ) -> None:
+        self._identity = identity
+        self._sessions = sessions
+        self._bucket = bucket
+        self._figures = figures
+        self._clock = clock
+        self._starts = SessionRecords(identity, bucket, clock, figures.facts)
+        self._nodes: dict[tuple[str, str], NodeRecords] = {}
+        self._replaced_at: dict[tuple[str, str], float] = {}
+
+    async def run(self) -> None:
+        """Keep the records until cancelled."""
+        while True:
+            try:
+                await self.tick()
+            except Exception:
+                log.exception("records not kept")
+            await asyncio.sleep(TICK_SECONDS)
+
+    async def tick(self) -> None:
+        """Write what is due now: starts before heartbeats, heartbeats before ends of others."""
+        current = self._sessions.current_session()
+        sessions = self._sessions.sessions()
+        for session in sessions:
+            if self._identity.role == "head":
+                await self._starts.keep(session, is_current=session.name == current)
+        for session in sessions:
+            for node in session.incarnations:
+                await self._keep_node(session, node, is_newest=_is_newest(session, node, current))
+
+    async def end(self, reason: str, left: LeftBehind, seconds: float) -> bool:
+        """Write the end of every node that has none, within `seconds`; whether that was enough. Assumes `run` ended."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._end_all(reason, left)
+        except TimeoutError:
+            log.warning("ends not written in time", seconds=seconds)
+            return False
+        return True
+
+    async def _end_all(self, reason: str, left: LeftBehind) -> None:
+        current = self._sessions.current_session()
+        for session in self._sessions.sessions():
+            if self._identity.role == "head":
+                await self._starts.keep(session, is_current=False)  # a head that lived for seconds has a start too
+            for node in session.incarnations:
+                records = self._records_of(session, node)
+                if records.has_ended:
+                    continue
+                if _is_newest(session, node, current):
+                    await self._close(records, await records.end(reason, left, self._figures.delivery()))
+                else:
+                    await self._end_replaced(records, left)
+
+    async def _keep_node(self, session: SessionOnDisk, node: NodeIncarnation, *, is_newest: bool) -> None:
+        records = self._records_of(session, node)
+        if is_newest:
+            if records.is_due and raylet_listens(session.path) is not False:
+                figures = self._figures
+                await records.beat(figures.delivery(), figures.observe_losses, figures.compare_clocks)
+        elif not records.has_ended and (left := self._left_by(records)) is not None:
+            await self._end_replaced(records, left)
+
+    def _records_of(self, session: SessionOnDisk, node: NodeIncarnation) -> NodeRecords:
+        place = (session.name, node.node_id)
+        if place not in self._nodes:
+            session_id = self._identity.session(session.name)
+            self._nodes[place] = NodeRecords(session_id, session.path, node, self._identity, self._bucket, self._clock)
+        return self._nodes[place]
+
+    def _left_by(self, records: NodeRecords) -> LeftBehind | None:
+        """What a replaced node leaves behind; None while it is still being sent."""
+        place = (records.session.session, records.node.node_id)
+        waited = self._clock.steady() - self._replaced_at.setdefault(place, self._clock.steady())
+        delivery = self._figures.delivery()
+        if not (delivery.unsent_event_bytes or delivery.unsent_log_bytes):
+            return LeftBehind()
+        return LeftBehind(missing_event_bytes=delivery.unsent_event_bytes) if waited >= REPLACED_END_SECONDS else None
+
+    async def _end_replaced(self, records: NodeRecords, left: LeftBehind) -> None:
+        """End a node that another took over from, at the time when that one began."""
+        later = [
+            node.appeared_ns
+            for session in self._sessions.sessions()
+            for node in session.incarnations
+            if node.appeared_ns > records.node.appeared_ns
+        ]
+        at = datetime.fromtimestamp(min(later) / 1e9, UTC) if later else self._clock.now()
+        await self._close(records, await records.end_earlier(REPLACED, left, self._figures.delivery(), at))
+
+    async def _close(self, records: NodeRecords, end: EndRecord | None) -> None:
+        if end is not None and end.role == "head":
+            await self._starts.close(records.session.session, end)
+
+
+def _is_newest(session: SessionOnDisk, node: NodeIncarnation, current: str | None) -> bool:
+    return session.name == current and node == session.incarnations[-1]
