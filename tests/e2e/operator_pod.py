@@ -12,28 +12,12 @@ import raykeeper
 from bed.node.image import one_program_image
 from bed.rest import Json
 from e2e.cluster import a_pod
+from operator_rights import RULES, granted
 
 OPERATOR = "raykeeper-operator"
 OPERATOR_IMAGE = "bed.local/raykeeper:1"
 PACKAGES = Path("/usr/local/lib/python3.11/dist-packages")
 COMMAND = ("python3", "-m", "raykeeper.cli.main", "operator")
-
-FOLLOW = ("list", "watch")
-KEEP = (*FOLLOW, "get", "create", "patch", "delete")
-RULES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("ray.io", ("rayclusters",), (*FOLLOW, "get", "patch")),
-    ("ray.io", ("rayclusters/status",), ("patch",)),
-    ("", ("pods",), (*KEEP, "deletecollection")),
-    # Kubernetes lets nobody give what he does not have, and the operator gives this to Ray's autoscaler.
-    ("", ("pods/resize",), ("patch",)),
-    ("", ("services", "serviceaccounts", "secrets", "persistentvolumeclaims"), KEEP),
-    ("networking.k8s.io", ("ingresses",), KEEP),
-    ("rbac.authorization.k8s.io", ("roles", "rolebindings"), KEEP),
-    ("batch", ("jobs",), (*FOLLOW, "create")),
-    ("events.k8s.io", ("events",), ("create", "patch")),
-    ("coordination.k8s.io", ("leases",), ("list", "get", "create", "update")),
-)
-"""API group, kinds, verbs."""
 
 
 def operator_image() -> Path:
@@ -47,19 +31,11 @@ def operator_image() -> Path:
 
 def operator_objects(namespace: str) -> list[tuple[str, Json]]:
     """What an installation consists of, each with the collection it goes to; it watches its own namespace."""
-    rbac = "rbac.authorization.k8s.io"
     subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": namespace}
-    rules = [{"apiGroups": [group], "resources": list(kinds), "verbs": list(verbs)} for group, kinds, verbs in RULES]
-    # Cluster-wide names: the namespace keeps those of two tests apart.
-    role = f"{OPERATOR}-{namespace}"
-    reference = {"apiGroup": rbac, "kind": "ClusterRole", "name": role}
     return [
         (f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": OPERATOR}}),
-        (f"/apis/{rbac}/v1/clusterroles", {"metadata": {"name": role}, "rules": rules}),
-        (
-            f"/apis/{rbac}/v1/clusterrolebindings",
-            {"metadata": {"name": role}, "roleRef": reference, "subjects": [subject]},
-        ),
+        # Cluster-wide names: the namespace keeps those of two tests apart.
+        *granted(f"{OPERATOR}-{namespace}", RULES, subject),
         (f"/api/v1/namespaces/{namespace}/pods", _pod(namespace)),
     ]
 

@@ -1,0 +1,69 @@
+"""What the operator may do: the rules of its ClusterRole, as data, and the objects that give them to somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from bed.rest import Json
+
+RBAC: Final = "rbac.authorization.k8s.io"
+FOLLOW: Final = ("list", "watch")
+MAKE: Final = (*FOLLOW, "get", "create", "patch")
+KEEP: Final = (*MAKE, "delete")
+
+
+class Right(NamedTuple):
+    """One verb on one kind."""
+
+    group: str
+    kind: str
+    verb: str
+
+
+class Rule(NamedTuple):
+    """Verbs on kinds of one API group."""
+
+    group: str
+    kinds: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+    def to_json(self) -> Json:
+        return {"apiGroups": [self.group], "resources": list(self.kinds), "verbs": list(self.verbs)}
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule("ray.io", ("rayclusters",), (*FOLLOW, "get", "patch")),
+    Rule("ray.io", ("rayclusters/status",), ("patch",)),
+    # OpenShift, and whoever runs the same admission plugin, asks for this before an object may hold up its owner's end.
+    Rule("ray.io", ("rayclusters/finalizers",), ("update",)),
+    Rule("", ("pods",), (*KEEP, "deletecollection")),
+    # Kubernetes lets nobody give what he does not have, and the operator gives this to Ray's autoscaler.
+    Rule("", ("pods/resize",), ("patch",)),
+    Rule("", ("services", "serviceaccounts"), KEEP),
+    # They hold what cannot be made again, so they are never deleted; Kubernetes collects them after their cluster.
+    Rule("", ("secrets", "persistentvolumeclaims"), MAKE),
+    Rule("networking.k8s.io", ("ingresses",), KEEP),
+    Rule(RBAC, ("roles", "rolebindings"), KEEP),
+    Rule("batch", ("jobs",), (*FOLLOW, "create")),
+    Rule("events.k8s.io", ("events",), ("create", "patch")),
+    Rule("coordination.k8s.io", ("leases",), ("list", "get", "create", "update")),
+)
+ON_OPENSHIFT: Final = Rule("route.openshift.io", ("routes",), KEEP)
+
+
+def rights(rules: Iterable[Rule]) -> set[Right]:
+    """Every single verb on every single kind."""
+    return {Right(rule.group, kind, verb) for rule in rules for kind in rule.kinds for verb in rule.verbs}
+
+
+def granted(name: str, rules: Sequence[Rule], subject: Json) -> list[tuple[str, Json]]:
+    """A ClusterRole and its binding to the subject, each with the collection it goes to."""
+    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
+    return [
+        (f"/apis/{RBAC}/v1/clusterroles", {"metadata": {"name": name}, "rules": [rule.to_json() for rule in rules]}),
+        (
+            f"/apis/{RBAC}/v1/clusterrolebindings",
+            {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]},
+        ),
+    ]
