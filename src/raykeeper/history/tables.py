@@ -43,6 +43,7 @@ class Rule(Enum):
     MIN = "the least: the earliest time, or the earliest error"
     ANY = "true if any is"
     UNION = "all elements, each once, in their own order"
+    SUM = "their sum: only for rows that are never merged twice"
     DERIVED = "follows from the other columns"
 
 
@@ -340,17 +341,19 @@ WORKERS = Table(
     ),
     order=("worker_id",),
 )
-"""One row for each worker process; drivers are none (make theirs from `jobs`)."""
+"""One row for each worker process; drivers are none (make theirs from `jobs`). Milliseconds are -1 where Ray says
+2^64 - 1, for none; `end_ns` is when it died."""
 
 COUNTERS = Table(
     "counters",
     (
-        *_columns(Rule.KEY, segment="VARCHAR", event_type="VARCHAR"),
-        *_columns(Rule.MAX, events="BIGINT", odd_events="BIGINT"),
+        *_columns(Rule.KEY, event_type="VARCHAR"),
+        *_columns(Rule.SUM, events="BIGINT", odd_events="BIGINT"),
     ),
-    order=("segment", "event_type"),
+    order=("event_type",),
 )
-"""Lines of each segment by Ray's event type; `odd_events` of them could not be used."""
+"""Lines by Ray's event type, repeats included; `odd_events` of them could not be used.
+A manifest takes each segment once."""
 
 MERGED = (TASKS, ACTORS, JOBS, NODES, WORKERS, COUNTERS)
 """Made from events."""

@@ -1,0 +1,61 @@
+"""What the workbench is told and what it answers: small structs that also travel to a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """One segment within a batch's file."""
+
+    key: str
+    offset: int
+    size: int
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Some segments, one after the other in one local file (zstd frames may be joined as they are)."""
+
+    name: str
+    file: Path
+    slices: tuple[Slice, ...]
+
+
+class Gap(msgspec.Struct, frozen=True, order=True):
+    """Something that should be in the tables and is not."""
+
+    key: str
+    """Of the object it was in."""
+    lines: int
+    """How many lines are known to be missing; 0 where nobody can tell."""
+    reason: str
+
+
+class Projected(msgspec.Struct, frozen=True):
+    """What became of a batch."""
+
+    name: str
+    rows: int
+    gaps: tuple[Gap, ...] = ()
+
+
+class MergeOrder(msgspec.Struct, frozen=True):
+    """Merge all batches with the tables that are there already."""
+
+    folder: Path
+    """Where the tables are written to."""
+    batches: tuple[str, ...]
+    range_bits: int
+    """Tasks are merged in 2^bits ranges of task ids, one after the other."""
+    base: dict[str, tuple[Path, ...]] = {}
+    cluster_end_ns: int | None = None
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """The files of each table, in order."""
+
+    tables: dict[str, tuple[Path, ...]]
+    tasks: int
+    """Attempts, with or without a definition."""

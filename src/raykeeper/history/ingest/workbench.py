@@ -1,0 +1,248 @@
+# ruff: noqa: S608 - statements are made of the tables' own names and of paths; values are bound
+"""Runs the SQL of ingest on local files: batches of segments in, sorted Parquet tables out, with bounded memory.
+
+Guarantees: the same batches and base give the same bytes. A batch that is done stays done when the process dies.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import msgspec
+
+from raykeeper.history.ingest.cleaning import clean_batch, has_torn_slice
+from raykeeper.history.ingest.closing import CLOSED_TASKS, closed_entities
+from raykeeper.history.ingest.entities import PARTIAL_ROWS, no_cluster_events
+from raykeeper.history.ingest.events import CLUSTER_PARTITION, MACROS, partial_rows
+from raykeeper.history.ingest.jobs import Batch, Gap, Merged, MergeOrder, Projected
+from raykeeper.history.ingest.merging import DERIVED_ROWS, DERIVED_TASKS, merged_rows, whole_rows, with_last_state
+from raykeeper.history.ingest.ranges import TaskRange, task_ranges
+from raykeeper.history.ingest.sqltext import literal, literals
+from raykeeper.history.tables import (
+    ACTORS,
+    COUNTERS,
+    JOBS,
+    NODES,
+    TASK_LIST,
+    TASK_SUMMARY,
+    TASKS,
+    UNFINISHED_TASKS,
+    WORKERS,
+    Rule,
+    Table,
+)
+
+RANGES_PER_LIST_FILE = 8
+"""Ranges of tasks whose narrow rows share a file: one of about 10 MB where the wide ones have 2 to 3 MB each."""
+_BAD_LINES = (duckdb.InvalidInputException, duckdb.DataError)
+"""What DuckDB raises for a line it cannot read; anything else is not the line's fault."""
+_FLUSH_ROWS = 10_000  # of one partition that DuckDB holds in memory while a batch is written
+_WIDE_ROW_GROUP = 10_240  # a page of details reads few of these
+_NARROW_ROW_GROUP = 61_440
+
+_ENTITIES = {
+    NODES: ("state IS DISTINCT FROM 'DEAD'", None),
+    WORKERS: ("is_alive", "node_id"),
+    ACTORS: ("state IS DISTINCT FROM 'DEAD'", "node_id"),
+    JOBS: ("finished_ns IS NULL", "driver_node_id"),
+}
+"""Tables of the cluster's things, nodes first: when a row is still open, and the column that names its node."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the workbench may use."""
+
+    memory_bytes: int = 200 << 20
+    """Of DuckDB's buffers; the process needs about 100 MB more."""
+    threads: int = 2
+
+
+class Workbench:
+    """One session's ingest in one folder. Assumes that nobody else works in that folder."""
+
+    def __init__(self, folder: Path, partition_bits: int, limits: Limits) -> None:
+        self._partials = folder / "partial"
+        self._scratch = folder / "scratch"
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._partials.mkdir(parents=True, exist_ok=True)
+        self._scratch.mkdir()
+        self._partition_bits = partition_bits
+        self._connection = _connect(self._scratch, limits)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def project(self, batch: Batch) -> Projected:
+        """Make partial rows of a batch's events, or say what was made of it before."""
+        report = self._partials / batch.name / "report.json"
+        if report.exists():
+            return msgspec.json.decode(report.read_bytes(), type=Projected)
+        unfinished = self._scratch / batch.name
+        shutil.rmtree(unfinished, ignore_errors=True)
+        rows, gaps = self._project_anyhow(batch, unfinished)
+        projected = Projected(batch.name, rows, tuple(sorted(gaps)))
+        unfinished.mkdir(exist_ok=True)
+        (unfinished / report.name).write_bytes(msgspec.json.encode(projected))
+        unfinished.rename(self._partials / batch.name)
+        return projected
+
+    def merge(self, order: MergeOrder) -> Merged:
+        """Write every table of the batches and the base together."""
+        for table in (*_ENTITIES, TASKS, TASK_LIST, UNFINISHED_TASKS, TASK_SUMMARY, COUNTERS):
+            shutil.rmtree(order.folder / table.name, ignore_errors=True)
+            (order.folder / table.name).mkdir(parents=True)
+        tables = {table.name: self._merge_entity(order, table) for table in _ENTITIES}
+        tables[COUNTERS.name] = self._merge_counters(order)
+        wide = [self._merge_tasks(order, part) for part in task_ranges(order.range_bits)]
+        tables[TASKS.name] = tuple(path for path in wide if path)
+        tables |= self._write_lists(order, wide)
+        return Merged(tables, _rows_of(self._connection, tables[TASKS.name]))
+
+    def _project_anyhow(self, batch: Batch, into: Path) -> tuple[int, Sequence[Gap]]:
+        if not has_torn_slice(batch):
+            try:
+                return self._project_file(batch.file, into), ()
+            except (*_BAD_LINES, duckdb.IOException):  # the latter: damaged zstd
+                shutil.rmtree(into, ignore_errors=True)
+        cleaned, gaps = clean_batch(batch, self._scratch / f"{batch.name}.ndjson", self._fits)
+        rows = self._project_file(cleaned, into)
+        cleaned.unlink()
+        return rows, gaps
+
+    def _project_file(self, file: Path, into: Path) -> int:
+        if not file.stat().st_size:
+            return 0
+        query = partial_rows("$file", self._partition_bits)
+        copy = f"COPY ({query}) TO {literal(into)} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (partition))"
+        rows = self._connection.execute(copy, {"file": str(file)}).fetchall()
+        return int(rows[0][0])
+
+    def _fits(self, file: Path) -> bool:
+        """Whether the very query that will read these lines can."""
+        query = partial_rows("$file", self._partition_bits)
+        try:
+            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {query}", {"file": str(file)})
+        except _BAD_LINES:
+            return False
+        return True
+
+    def _partial_files(self, order: MergeOrder, partition: str) -> list[Path]:
+        folders = (self._partials / batch for batch in order.batches)
+        return [file for folder in folders for file in sorted(folder.glob(f"partition={partition}/*.parquet"))]
+
+    def _merge_entity(self, order: MergeOrder, table: Table) -> tuple[Path, ...]:
+        events = self._partial_files(order, str(CLUSTER_PARTITION))
+        self._view("cluster_events", _read(events) if events else no_cluster_events())
+        self._view("rows", f"{_empty(table)} UNION ALL BY NAME ({PARTIAL_ROWS[table]}) {_with_base(order, table)}")
+        self._view("merged", merged_rows(table, "rows"))
+        is_open, node_id = _ENTITIES[table]
+        query = closed_entities(DERIVED_ROWS[table], is_open, node_id)
+        path = self._copy(order, table, query, "000", _NARROW_ROW_GROUP)
+        self._view(table.name, f"SELECT * FROM read_parquet({literal(path)})")
+        return (path,)
+
+    def _merge_counters(self, order: MergeOrder) -> tuple[Path, ...]:
+        events = self._partial_files(order, "*")
+        counted = "SELECT coalesce(event_type, '') AS event_type, 1 AS events, is_odd::BIGINT AS odd_events FROM "
+        new = f"UNION ALL BY NAME {counted} ({_read(events)})" if events else ""
+        self._view("rows", f"{_empty(COUNTERS)} {new} {_with_base(order, COUNTERS)}")
+        return (self._copy(order, COUNTERS, merged_rows(COUNTERS, "rows"), "000", _NARROW_ROW_GROUP),)
+
+    def _merge_tasks(self, order: MergeOrder, part: TaskRange) -> Path | None:
+        """The wide rows of one range of tasks, or None where it has none."""
+        events = self._partial_files(order, str(part.partition(self._partition_bits)))
+        base = [path for path in order.base.get(TASKS.name, ()) if part.may_overlap(path.stem)]
+        sources = [_read(files, _task_columns()) for files in (events, base) if files]
+        if not sources:
+            return None
+        in_range = f"task_id >= '{part.first}' AND task_id < '{part.end}'"
+        self._view("rows", f"SELECT * FROM ({' UNION ALL BY NAME '.join(sources)}) WHERE {in_range}")
+        self._view("merged_tasks", with_last_state(merged_rows(TASKS, "rows")))
+        query = f"WITH closed_tasks AS ({CLOSED_TASKS}) {DERIVED_TASKS}"
+        path = self._copy(order, TASKS, query, part.name, _WIDE_ROW_GROUP)
+        if _rows_of(self._connection, [path]):
+            return path
+        path.unlink()
+        return None
+
+    def _write_lists(self, order: MergeOrder, wide: Sequence[Path | None]) -> dict[str, tuple[Path, ...]]:
+        lists: dict[str, list[Path]] = {TASK_LIST.name: [], UNFINISHED_TASKS.name: []}
+        for start in range(0, len(wide), RANGES_PER_LIST_FILE):
+            files = [path for path in wide[start : start + RANGES_PER_LIST_FILE] if path]
+            if not files:
+                continue
+            name = f"{start // RANGES_PER_LIST_FILE:03d}"
+            for table, condition in ((TASK_LIST, "true"), (UNFINISHED_TASKS, "state IS DISTINCT FROM 'FINISHED'")):
+                query = f"{_read(files, table.column_names)} WHERE {condition}"
+                lists[table.name].append(self._copy(order, table, query, name, _NARROW_ROW_GROUP))
+        return {name: tuple(paths) for name, paths in lists.items()} | {
+            TASK_SUMMARY.name: self._write_summary(order, [path for path in wide if path])
+        }
+
+    def _write_summary(self, order: MergeOrder, wide: Sequence[Path]) -> tuple[Path, ...]:
+        if not wide:
+            return ()
+        keys = ", ".join(TASK_SUMMARY.key)
+        source = f"read_parquet({literals(wide)}) WHERE has_definition"
+        query = f"SELECT {keys}, count(*) AS tasks FROM {source} GROUP BY {keys}"
+        return (self._copy(order, TASK_SUMMARY, query, "000", _NARROW_ROW_GROUP),)
+
+    def _copy(self, order: MergeOrder, table: Table, query: str, name: str, row_group: int) -> Path:
+        path = order.folder / table.name / f"{name}.parquet"
+        statement = (
+            f"COPY ({whole_rows(table, query)}) TO {literal(path)} "
+            f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {row_group})"
+        )
+        needs_end = "$cluster_end_ns" in statement
+        self._connection.execute(statement, {"cluster_end_ns": order.cluster_end_ns} if needs_end else None)
+        return path
+
+    def _view(self, name: str, query: str) -> None:
+        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+
+
+def _connect(scratch: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        config={
+            "memory_limit": f"{limits.memory_bytes}B",
+            "threads": limits.threads,
+            "temp_directory": str(scratch / "spilled"),
+            "partitioned_write_flush_threshold": _FLUSH_ROWS,
+            "autoinstall_known_extensions": False,
+        }
+    )
+    connection.execute(MACROS)
+    return connection
+
+
+def _task_columns() -> list[str]:
+    return [column.name for column in TASKS.columns if column.rule is not Rule.DERIVED]
+
+
+def _read(files: Sequence[Path], columns: Iterable[str] = ()) -> str:
+    chosen = ", ".join(f'"{name}"' for name in columns) or "*"
+    return f"SELECT {chosen} FROM read_parquet({literals(files)}, hive_partitioning = false)"
+
+
+def _with_base(order: MergeOrder, table: Table) -> str:
+    files = order.base.get(table.name, ())
+    names = [column.name for column in table.columns if column.rule is not Rule.DERIVED]
+    return f"UNION ALL BY NAME ({_read(files, names)})" if files else ""
+
+
+def _empty(table: Table) -> str:
+    """No row, but every column of the table in its type."""
+    columns = (column for column in table.columns if column.rule is not Rule.DERIVED)
+    return "SELECT " + ", ".join(f'NULL::{column.type} AS "{column.name}"' for column in columns) + " WHERE false"
+
+
+def _rows_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> int:
+    if not files:
+        return 0
+    rows = connection.execute(f"SELECT count(*) FROM read_parquet({literals(files)})").fetchall()
+    return int(rows[0][0])
