@@ -1,0 +1,88 @@
+"""What an endpoint is given beside the request: the session it is about, and the means to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from raykeeper.layout.keys import SessionId
+from raykeeper.layout.records import PolledAnswer, SessionRecord
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+class Session(Protocol):
+    """One session, ready to be read."""
+
+    @property
+    def id(self) -> SessionId: ...
+    @property
+    def record(self) -> SessionRecord | None: ...
+    @property
+    def tables(self) -> Mapping[str, tuple[Path, ...]]:
+        """Local Parquet files of each table."""
+        ...
+
+    @property
+    def as_of(self) -> datetime:
+        """What happened later is not in it."""
+        ...
+
+    @property
+    def polled(self) -> Mapping[str, PolledAnswer]:
+        """The newest answer of Ray's dashboard for each path that was asked."""
+        ...
+
+
+class Database(Protocol):
+    async def query(self, sql: str, files: Mapping[str, Sequence[Path]], params: Mapping[str, object]) -> list[Row]:
+        """Rows of one statement that calls tables by name; values are bound."""
+        ...
+
+
+class LogFiles(Protocol):
+    async def read_matching(self, session: Session, pattern: str, limit_bytes: int) -> Sequence[bytes]:
+        """The ends of all files under `logs/` of any node whose path matches, at most so many bytes of each."""
+        ...
+
+
+@dataclass(frozen=True)
+class MetricsLinks:
+    """Where the metrics of past sessions are to be seen. Names follow Ray's own variables."""
+
+    grafana_host: str = ""
+    """RAY_GRAFANA_HOST as the browser reaches it; empty: there is none; `DISABLED` hides the frontend's tab."""
+    grafana_org_id: str = "1"
+    grafana_cluster_filter: str | None = None
+    prometheus_name: str = "Prometheus"
+    """Grafana's name of the data source."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One session and what answers about it are made with."""
+
+    session: Session
+    database: Database
+    logs: LogFiles
+    metrics: MetricsLinks = field(default_factory=MetricsLinks)
+
+    async def rows(self, sql: str, params: Mapping[str, object] | None = None) -> list[Row]:
+        """Rows of one statement over the session's tables; every value a request brings is in `params`."""
+        return await self.database.query(sql, self.session.tables, params or {})
+
+    def polled_body(self, path: str, kind: type[T]) -> T | None:
+        """The newest good answer for a path, or None where there never was one of this shape."""
+        answer = self.session.polled.get(path)
+        if answer is None or answer.status != 200:
+            return None
+        try:
+            return msgspec.json.decode(bytes(answer.body), type=kind)
+        except msgspec.ValidationError:
+            return None

@@ -1,0 +1,120 @@
+"""`/api/v0/actors` and `/api/v0/actors/summarize`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response, trouble_response
+from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.filters import (
+    ACTOR_ID_BYTES,
+    JOB_ID_BYTES,
+    FilterColumn,
+    to_condition,
+    typed_filters,
+)
+from raykeeper.history.endpoints.listing import TableList, answer_list, list_table
+from raykeeper.history.endpoints.rayjson import optional_json, protobuf_json
+from raykeeper.history.endpoints.redaction import masked_environment_text
+from raykeeper.history.endpoints.statequery import StateQuery, parse_filters
+from raykeeper.history.tables import ACTOR_STATES
+
+ACTORS = TableList(
+    columns={
+        "actor_id": FilterColumn("id", id_bytes=ACTOR_ID_BYTES),
+        "class_name": FilterColumn(),
+        "state": FilterColumn("word"),
+        "job_id": FilterColumn("id", id_bytes=JOB_ID_BYTES),
+        "name": FilterColumn(sql="coalesce(name, '')"),
+        "node_id": FilterColumn("id", is_absent_if_null=True),
+        "pid": FilterColumn("int", sql="coalesce(pid, 0)"),
+        "ray_namespace": FilterColumn(),
+        "placement_group_id": FilterColumn("id", is_absent_if_null=True),
+        "repr_name": FilterColumn(sql="coalesce(repr_name, '')"),
+    },
+    relation="(SELECT * FROM actors WHERE has_definition)",
+    order="actor_id",
+)
+
+ACTORS_BY_CLASS = """
+    SELECT class_name, state, count(*) AS actors, min(actor_id) AS first_actor_id
+    FROM actors WHERE has_definition AND {where} GROUP BY class_name, state ORDER BY first_actor_id
+"""
+
+COUNTED_ACTORS = "SELECT count(*) AS actors FROM actors WHERE has_definition"
+
+
+async def list_actors(request: Request, asked: Asked) -> Response:
+    return await answer_list(request, asked, actor_page)
+
+
+async def actor_page(asked: Asked, query: StateQuery) -> Listed:
+    _check_states(query)
+    return await list_table(asked, query, ACTORS, detailed_actor if query.is_detailed else listed_actor)
+
+
+async def summarize_actors(request: Request, asked: Asked) -> Response:
+    try:
+        query = StateQuery(filters=parse_filters(request.query_params))
+        _check_states(query)
+        where = to_condition(typed_filters(query.filters, ACTORS.columns), ACTORS.columns)
+        rows = await asked.rows(ACTORS_BY_CLASS.format(where=where.sql), where.params)
+        [total] = await asked.rows(COUNTED_ACTORS)
+    except (InvalidQuery, Unanswerable):
+        return trouble_response()  # Ray catches nothing here
+    summary = actor_summary(rows)
+    counts = Listed([], total=total["actors"], after_source=total["actors"], matching=summary["total_actors"])
+    return summary_response(counts, summary)
+
+
+def actor_summary(rows: list[Row]) -> dict[str, Any]:
+    summary: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        entry = summary.setdefault(row["class_name"], {"class_name": row["class_name"], "state_counts": {}})
+        entry["state_counts"][row["state"]] = row["actors"]
+    return {"summary": summary, "total_actors": sum(row["actors"] for row in rows), "summary_by": "class"}
+
+
+def listed_actor(row: Row) -> dict[str, Any]:
+    return {
+        "actor_id": row["actor_id"],
+        "class_name": row["class_name"],
+        "state": row["state"],
+        "job_id": row["job_id"],
+        "name": row["name"] or "",
+        "node_id": row["node_id"],
+        "pid": row["pid"] or 0,
+        "ray_namespace": row["ray_namespace"] or "",
+    }
+
+
+def detailed_actor(row: Row) -> dict[str, Any]:
+    """All columns; Ray writes its 64-bit counters as text."""
+    return {
+        **listed_actor(row),
+        "serialized_runtime_env": masked_environment_text(row["serialized_runtime_env"] or ""),
+        "required_resources": optional_json(row["required_resources"]) or {},
+        "death_cause": protobuf_json(row["death_cause"]),
+        "is_detached": row["is_detached"],
+        "placement_group_id": row["placement_group_id"],
+        "repr_name": row["repr_name"] or "",
+        "num_restarts": str(row["num_restarts"] or 0),
+        "num_restarts_due_to_lineage_reconstruction": str(_restarts(row, "LINEAGE_RECONSTRUCTION")),
+        "num_restarts_due_to_node_preemption": str(_restarts(row, "NODE_PREEMPTION")),
+        "call_site": row["call_site"] or None,
+        "label_selector": optional_json(row["label_selector"]) or {},
+        "fallback_strategy": None,
+    }
+
+
+def _restarts(row: Row, reason: str) -> int:
+    return sum(item["state"] == "RESTARTING" and item["restart_reason"] == reason for item in row["transitions"] or ())
+
+
+def _check_states(query: StateQuery) -> None:
+    for item in query.filters:
+        if item.column == "state" and item.predicate == "=" and item.value.upper() not in ACTOR_STATES:
+            raise InvalidQuery(f"Invalid actor state for filtering: {item.value.upper()}")

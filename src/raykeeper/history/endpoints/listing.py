@@ -1,0 +1,102 @@
+"""One list of the state API: filtered, counted and cut to the limit, from a table or from rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import (
+    InvalidQuery,
+    Listed,
+    Unanswerable,
+    list_response,
+    refused_response,
+    trouble_response,
+)
+from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.filters import (
+    Columns,
+    Condition,
+    TypedFilter,
+    matches,
+    to_condition,
+    typed_filters,
+)
+from raykeeper.history.endpoints.redaction import masked_row
+from raykeeper.history.endpoints.statequery import StateQuery, parse_state_query
+
+ListRows = Callable[[Asked, StateQuery], Awaitable[Listed]]
+
+PAGE = "SELECT * FROM {relation} WHERE {where} ORDER BY {order} LIMIT $row_limit"
+
+COUNTS = """
+    SELECT count(*) AS total, count(*) FILTER (WHERE {source}) AS after_source, count(*) FILTER (WHERE {where}) AS matching
+    FROM {relation}
+"""
+
+
+@dataclass(frozen=True)
+class TableList:
+    """How a list is read from one table. The texts are ours; what a request brings is bound."""
+
+    columns: Columns
+    relation: str
+    """A table's name, or a sub-query in brackets."""
+    order: str
+    source_columns: frozenset[str] = frozenset()
+    """Filters with `=` that Ray's GCS applies itself, so that they lower `num_after_truncation`."""
+
+
+async def answer_list(request: Request, asked: Asked, list_rows: ListRows) -> Response:
+    """The list that a request asks for, or Ray's answer to a bad request."""
+    try:
+        listed = await list_rows(asked, parse_state_query(request.query_params))
+    except InvalidQuery as error:
+        return refused_response(str(error))
+    except Unanswerable:
+        return trouble_response()
+    return list_response(listed)
+
+
+async def list_table(
+    asked: Asked, query: StateQuery, table: TableList, shape: Callable[[Row], Mapping[str, Any]]
+) -> Listed:
+    """The rows that match, in order, up to the limit; counts are exact."""
+    filters = typed_filters(query.filters, table.columns)
+    where = to_condition(filters, table.columns)
+    statement = PAGE.format(relation=table.relation, where=where.sql, order=table.order)
+    rows = await asked.rows(statement, {**where.params, "row_limit": query.limit})
+    counts = await _count(asked, table, where, _source_condition(filters, table))
+    return Listed([shape(row) for row in rows], counts["total"], counts["after_source"], counts["matching"])
+
+
+def list_rows(
+    rows: Sequence[Mapping[str, Any]],
+    query: StateQuery,
+    columns: Columns,
+    shown: Sequence[str],
+    *,
+    key: Callable[[Mapping[str, Any]], Any],
+) -> Listed:
+    """The rows in memory that match, with the columns shown, sorted by `key`, up to the limit."""
+    filters = typed_filters(query.filters, columns)
+    matching = sorted((row for row in rows if matches(row, filters, columns)), key=key)
+    page = [masked_row({name: row.get(name) for name in shown}) for row in matching[: query.limit]]
+    return Listed(page, total=len(rows), after_source=len(rows), matching=len(matching))
+
+
+def _source_condition(filters: Sequence[TypedFilter], table: TableList) -> Condition:
+    pushed = [item for item in filters if item.predicate == "=" and item.column in table.source_columns]
+    condition = to_condition(pushed, table.columns)
+    renamed = {name.replace("filter_", "source_"): value for name, value in condition.params.items()}
+    return Condition(condition.sql.replace("$filter_", "$source_"), renamed)
+
+
+async def _count(asked: Asked, table: TableList, where: Condition, source: Condition) -> Row:
+    statement = COUNTS.format(relation=table.relation, where=where.sql, source=source.sql)
+    [counts] = await asked.rows(statement, {**where.params, **source.params})
+    return counts

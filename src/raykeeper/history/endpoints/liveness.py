@@ -1,0 +1,68 @@
+"""What the frontend and tools ask to find out what a live cluster can do: the past answers that it is at rest."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import dashboard_response, json_response, not_found_response
+from raykeeper.history.asked import Asked
+
+AUTHENTICATION_COOKIE = "ray-authentication-token"
+
+DRIVERS = """
+    SELECT count(*) FILTER (WHERE finished_ns IS NULL) AS active, max(finished_ns) AS last_finished_ns
+    FROM jobs WHERE has_definition
+"""
+
+_PROFILING_DEFAULTS = {
+    "native": False,
+    "subprocesses": False,
+    "idle": False,
+    "leaks": False,
+    "tracePythonAllocators": False,
+    "cpuDuration": 5,
+    "memoryDuration": 10,
+    "maxDuration": 60,
+    "cpuFormat": "flamegraph",
+    "memoryFormat": "flamegraph",
+    "pyspyNativeSupported": True,
+}
+
+
+async def get_authentication_mode(_: Request, __: Asked) -> Response:
+    """No Ray token is wanted here: whoever got this far passed the history server's own check."""
+    response = json_response({"authentication_mode": "disabled"})
+    response.delete_cookie(AUTHENTICATION_COOKIE)
+    return response
+
+
+async def get_runtime_env_redaction(_: Request, __: Asked) -> Response:
+    return dashboard_response("", {"redactionEnabled": True})
+
+
+async def get_profiling_enabled(_: Request, __: Asked) -> Response:
+    """There is no process to look into, so the frontend hides its buttons."""
+    return dashboard_response("", {"profilingEnabled": False, "profilingDefaults": _PROFILING_DEFAULTS})
+
+
+async def get_gcs_health(_: Request, __: Asked) -> Response:
+    return Response("success", media_type="application/text; charset=utf-8")
+
+
+async def get_platform_events(_: Request, __: Asked) -> Response:
+    """404 hides the frontend's tab."""
+    return not_found_response()
+
+
+async def get_component_activities(_: Request, asked: Asked) -> Response:
+    """Whether drivers were at work when the session was last heard of."""
+    [drivers] = await asked.rows(DRIVERS)
+    active, finished = drivers["active"], drivers["last_finished_ns"]
+    activity = {
+        "is_active": "ACTIVE" if active else "INACTIVE",
+        "reason": f"Number of active drivers: {active}" if active else None,
+        "timestamp": asked.session.as_of.timestamp(),
+        "last_activity_at": None if finished is None else finished // 1_000_000 / 1000,
+    }
+    return json_response({"driver": activity})

@@ -1,0 +1,119 @@
+"""`/logical/actors` and `/logical/actors/{actor id}`: what the frontend's actor pages show."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import dashboard_response
+from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.nodestatistics import NodeStatistics, last_statistics
+from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
+
+NIL_NODE_ID = "f" * 56
+
+ACTORS = """
+    SELECT actors.*, nodes.node_ip
+    FROM actors LEFT JOIN nodes ON nodes.node_id = actors.node_id
+    WHERE actors.has_definition AND {which} ORDER BY actor_id
+"""
+
+_PLACED = re.compile(r"(.+)_group_(?:\d+_)?[0-9a-zA-Z]+")
+_BUNDLE = "bundle"
+_NO_DETAIL = "-"
+_DEATH_MESSAGES = {
+    "actorDiedErrorContext": "errorMessage",
+    "runtimeEnvFailedContext": "errorMessage",
+    "actorUnschedulableContext": "errorMessage",
+    "creationTaskFailureContext": "formattedExceptionString",
+}
+
+
+async def list_logical_actors(request: Request, asked: Asked) -> Response:
+    """All actors, or those asked for by id; an id that is none has null."""
+    ids = request.query_params.get("ids")
+    if ids is None:
+        actors: dict[str, Any] = await read_actors(asked, ACTORS.format(which="TRUE"))
+    else:
+        wanted = ids.split(",")
+        found = await read_actors(asked, ACTORS.format(which="actor_id IN (SELECT unnest($ids))"), ids=wanted)
+        actors = {actor_id: found.get(actor_id) for actor_id in wanted}
+    return dashboard_response("All actors fetched.", {"actors": actors})
+
+
+async def get_logical_actor(request: Request, asked: Asked) -> Response:
+    wanted = request.path_params["actor_id"]
+    found = await read_actors(asked, ACTORS.format(which="actor_id = $actor_id"), actor_id=wanted)
+    return dashboard_response("Actor details fetched.", {"detail": camel_keys(found.get(wanted))})
+
+
+async def actors_of_node(asked: Asked, node_id: str) -> dict[str, Any]:
+    return await read_actors(asked, ACTORS.format(which="actors.node_id = $node_id"), node_id=node_id)
+
+
+async def read_actors(asked: Asked, sql: str, **params: object) -> dict[str, dict[str, Any]]:
+    statistics = last_statistics(asked)
+    workers = statistics.by_worker()
+    return {
+        row["actor_id"]: logical_actor(row, workers.get(row["worker_id"] or "", {}), statistics)
+        for row in await asked.rows(sql, params)
+    }
+
+
+def logical_actor(row: Row, worker: dict[str, Any], statistics: NodeStatistics) -> dict[str, Any]:
+    """An actor's last incarnation in the dashboard's spelling, with the counters its process last had."""
+    transitions = row["transitions"] or [{"ns": 0}]
+    actor = {
+        "actorId": row["actor_id"],
+        "jobId": row["job_id"],
+        "address": _address(row),
+        "name": row["name"] or "",
+        "className": row["class_name"],
+        "state": row["state"],
+        "numRestarts": str(row["num_restarts"] or 0),
+        "timestamp": float(transitions[-1]["ns"] // 1_000_000),
+        "pid": row["pid"] or 0,
+        "startTime": (row["start_ns"] or 0) // 1_000_000,
+        "endTime": (row["end_ns"] or 0) // 1_000_000,
+        "reprName": row["repr_name"] or "",
+        "actorClass": row["class_name"],
+        "exitDetail": exit_detail(optional_json(row["death_cause"])),
+        "requiredResources": asked_resources(optional_json(row["required_resources"]) or {}),
+        "labelSelector": optional_json(row["label_selector"]) or {},
+    }
+    if row["placement_group_id"]:
+        actor["placementGroupId"] = row["placement_group_id"]
+    if row["call_site"]:
+        actor["callSite"] = row["call_site"]
+    measured = {"gpus": [], "processStats": None, "mem": statistics.memory(row["node_id"]), "tpus": []}
+    return {**actor, **worker, **measured}
+
+
+def exit_detail(death_cause: Any) -> str:
+    """The message of whatever ended the actor."""
+    for context, message in _DEATH_MESSAGES.items():
+        if isinstance(death_cause, dict) and context in death_cause:
+            return str(death_cause[context].get(message, _NO_DETAIL))
+    return _NO_DETAIL
+
+
+def asked_resources(resources: dict[str, float]) -> dict[str, float]:
+    """As the user asked for them: a placement group renames resources and adds one of its own."""
+    asked = {}
+    for name, amount in resources.items():
+        placed = _PLACED.match(name)
+        if placed is None or placed[1] != _BUNDLE:
+            asked[placed[1] if placed else name] = amount
+    return asked
+
+
+def _address(row: Row) -> dict[str, Any]:
+    return {
+        "nodeId": row["node_id"] or NIL_NODE_ID,
+        "ipAddress": row["node_ip"] or "",
+        "port": row["port"] or 0,
+        "workerId": row["worker_id"] or "",
+    }

@@ -1,0 +1,118 @@
+"""`/nodes?view=…` and `/nodes/{node id}`: what the frontend's cluster pages show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import dashboard_response
+from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.logicalactors import actors_of_node
+from raykeeper.history.endpoints.nodes import state_message, to_ms
+from raykeeper.history.endpoints.nodestatistics import CORE_WORKERS, NodeStatistics, last_statistics
+from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
+
+NODES = "SELECT * FROM nodes WHERE has_definition ORDER BY started_ns, node_id"
+
+_NO_MEMORY = {"rss": 0, "vms": 0, "pfaults": None, "pageins": None}
+
+
+async def get_nodes(request: Request, asked: Asked) -> Response:
+    view = request.query_params.get("view")
+    if view == "summary":
+        statistics = last_statistics(asked)
+        summary = node_summaries(await asked.rows(NODES), statistics)
+        resources = dict(statistics.logical_resources)
+        return dashboard_response("Node summary fetched.", {"summary": summary, "nodeLogicalResources": resources})
+    if view is not None and view.lower() == "hostnamelist":
+        rows = await asked.rows(NODES)
+        names = sorted({row["hostname"] for row in rows if row["state"] == "ALIVE"})
+        return dashboard_response("Node hostname list fetched.", {"hostNameList": names})
+    return dashboard_response(f"Unknown view {view}", {}, 500)
+
+
+async def get_node(request: Request, asked: Asked) -> Response:
+    node_id = request.path_params["node_id"]
+    statistics = last_statistics(asked)
+    summaries = node_summaries(await asked.rows(NODES), statistics)
+    found = next((entry for entry in summaries if entry["raylet"].get("nodeId") == node_id), unknown_node())
+    actors = camel_keys(await actors_of_node(asked, node_id))
+    return dashboard_response("Node details fetched.", {"detail": node_detail(found, actors, statistics)})
+
+
+def node_summaries(rows: list[Row], statistics: NodeStatistics) -> list[dict[str, Any]]:
+    """Every node, in the order in which they came: as measured last, and dead if it died since."""
+    known = {row["node_id"]: row for row in rows}
+    polled = [updated_entry(entry, known.get(node_id)) for node_id, entry in statistics.entries.items()]
+    return [*polled, *(made_entry(row) for row in rows if row["node_id"] not in statistics.entries)]
+
+
+def updated_entry(entry: Mapping[str, Any], row: Row | None) -> dict[str, Any]:
+    """A polled entry, with the death that events tell of."""
+    raylet = entry["raylet"]
+    if row is None or row["state"] != "DEAD" or raylet.get("state") == "DEAD":
+        return dict(entry)
+    return {**entry, "raylet": {**raylet, **_death(row)}}
+
+
+def made_entry(row: Row) -> dict[str, Any]:
+    """A node of which nothing was measured."""
+    raylet = {
+        "objectStoreUsedMemory": 0,
+        "objectStoreAvailableMemory": 0,
+        "nodeId": row["node_id"],
+        "nodeManagerAddress": row["node_ip"],
+        "nodeManagerHostname": row["hostname"],
+        "resourcesTotal": camel_keys(optional_json(row["resources_total"]) or {}),
+        "nodeName": row["node_name"],
+        "startTimeMs": str(to_ms(row["started_ns"])),
+        "isHeadNode": bool(row["is_head_node"]),
+        "labels": optional_json(row["labels"]) or {},
+        "instanceId": row["instance_id"] or "",
+        "instanceTypeName": row["instance_type_name"] or "",
+        CORE_WORKERS: [],
+        **_death(row),
+    }
+    return {"hostname": row["hostname"], "ip": row["node_ip"], "raylet": raylet, "tpus": []}
+
+
+def node_detail(entry: Mapping[str, Any], actors: dict[str, Any], statistics: NodeStatistics) -> dict[str, Any]:
+    raylet = {name: value for name, value in entry["raylet"].items() if name != CORE_WORKERS}
+    workers = [worker_entry(worker) for worker in statistics.workers(raylet.get("nodeId", ""))]
+    return {**entry, "raylet": raylet, "actors": actors, "workers": workers}
+
+
+def worker_entry(worker: Mapping[str, Any]) -> dict[str, Any]:
+    """A worker process by its counters; CPU and memory of processes are not asked for."""
+    return {
+        "pid": worker.get("pid"),
+        "createTime": None,
+        "cpuPercent": 0,
+        "cpuTimes": {},
+        "cmdline": [],
+        "memoryInfo": _NO_MEMORY,
+        "memoryFullInfo": None,
+        "coreWorkerStats": [worker],
+        "language": worker.get("language"),
+        "jobId": worker.get("jobId"),
+    }
+
+
+def unknown_node() -> dict[str, Any]:
+    """Ray's answer for an id that no node has."""
+    raylet = {"objectStoreUsedMemory": 0, "objectStoreAvailableMemory": 0, "stateMessage": None}
+    return {"raylet": raylet, "tpus": []}
+
+
+def _death(row: Row) -> dict[str, Any]:
+    if row["state"] != "DEAD":
+        return {"state": row["state"], "endTimeMs": "0", "stateMessage": None}
+    return {
+        "state": "DEAD",
+        "endTimeMs": str(to_ms(row["end_ns"])),
+        "deathInfo": {"reason": row["death_reason"], "reasonMessage": row["death_message"]},
+        "stateMessage": state_message(row["death_reason"], row["death_message"]),
+    }

@@ -1,0 +1,116 @@
+"""`/api/v0/tasks`: attempts of tasks, by id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import Listed
+from raykeeper.history.asked import Asked
+from raykeeper.history.endpoints.filters import (
+    ACTOR_ID_BYTES,
+    JOB_ID_BYTES,
+    TASK_ID_BYTES,
+    Columns,
+    FilterColumn,
+    TypedFilter,
+    to_condition,
+    typed_filters,
+)
+from raykeeper.history.endpoints.listing import answer_list
+from raykeeper.history.endpoints.statequery import StateQuery
+from raykeeper.history.endpoints.taskrow import detailed_task, listed_task
+
+COLUMNS: Columns = {
+    "task_id": FilterColumn("id", id_bytes=TASK_ID_BYTES),
+    "attempt_number": FilterColumn("int"),
+    "name": FilterColumn(),
+    "state": FilterColumn("word"),
+    "job_id": FilterColumn("id", id_bytes=JOB_ID_BYTES),
+    "actor_id": FilterColumn("id", id_bytes=ACTOR_ID_BYTES),
+    "type": FilterColumn("word"),
+    "func_or_class_name": FilterColumn(),
+    "parent_task_id": FilterColumn("id"),
+    "node_id": FilterColumn("id"),
+    "worker_id": FilterColumn("id"),
+    "worker_pid": FilterColumn("int"),
+    "error_type": FilterColumn("word", is_absent_if_null=True),
+    "language": FilterColumn("word"),
+    "placement_group_id": FilterColumn("id"),
+    # Nobody can be paused in the past, so Ray's column is empty.
+    "is_debugger_paused": FilterColumn("bool", sql="CAST(NULL AS BOOLEAN)"),
+}
+
+SOURCE_COLUMNS = frozenset({"actor_id", "job_id", "task_id", "name", "state"})
+"""Filters that Ray's GCS applies itself: they lower `total`, the others only `num_filtered`."""
+
+SUMMARY_COLUMNS = frozenset({"job_id", "func_or_class_name", "type", "state"})
+
+LISTED_TASKS = """
+    SELECT * FROM {relation} WHERE {where} ORDER BY task_id, attempt_number LIMIT $row_limit
+"""
+
+DETAILED_TASKS = """
+    WITH page AS (
+        SELECT task_id, attempt_number FROM {relation} WHERE {where} ORDER BY task_id, attempt_number LIMIT $row_limit
+    )
+    SELECT tasks.* FROM tasks SEMI JOIN page USING (task_id, attempt_number) ORDER BY task_id, attempt_number
+"""
+
+COUNTED_TASKS = "SELECT count(*) AS tasks FROM {relation} WHERE {where}"
+
+SUMMED_TASKS = "SELECT coalesce(sum(tasks), 0)::BIGINT AS tasks FROM task_summary WHERE {where}"
+
+
+async def list_tasks(request: Request, asked: Asked) -> Response:
+    return await answer_list(request, asked, task_page)
+
+
+async def task_page(asked: Asked, query: StateQuery) -> Listed:
+    """One page of attempts; a list shows the narrow table, details are read for the page alone."""
+    filters = typed_filters(query.filters, COLUMNS)
+    where = to_condition(filters, COLUMNS)
+    relation, visible = list_relation(filters), visible_tasks(query)
+    statement = DETAILED_TASKS if query.is_detailed else LISTED_TASKS
+    rows = await asked.rows(
+        statement.format(relation=relation, where=f"{visible} AND {where.sql}"),
+        {**where.params, "row_limit": query.limit},
+    )
+    shape = detailed_task if query.is_detailed else listed_task
+    total = await count_tasks(asked, query, [item for item in filters if item.column in SOURCE_COLUMNS])
+    matching = total if len(rows) == total else await count_tasks(asked, query, filters)
+    return Listed([shape(row) for row in rows], total=total, after_source=total, matching=matching)
+
+
+async def count_tasks(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> int:
+    """How many attempts pass the filters: from the summary where it knows, else counted in the narrow table."""
+    where = to_condition(filters, COLUMNS)
+    if all(item.column in SUMMARY_COLUMNS for item in filters):
+        statement = SUMMED_TASKS.format(where=f"{_no_drivers(query)} AND {where.sql}")
+    else:
+        statement = COUNTED_TASKS.format(
+            relation=list_relation(filters), where=f"{visible_tasks(query)} AND {where.sql}"
+        )
+    [row] = await asked.rows(statement, where.params)
+    return int(row["tasks"])
+
+
+def list_relation(filters: Sequence[TypedFilter]) -> str:
+    """The smaller table, where the filters want only what is not finished."""
+    return "unfinished_tasks" if any(_is_about_unfinished(item) for item in filters) else "task_list"
+
+
+def visible_tasks(query: StateQuery) -> str:
+    """Attempts without a definition are of tasks whose events Ray was told not to send; no list has them."""
+    return f"has_definition AND {_no_drivers(query)}"
+
+
+def _no_drivers(query: StateQuery) -> str:
+    return "type <> 'DRIVER_TASK'" if query.excludes_drivers else "TRUE"
+
+
+def _is_about_unfinished(item: TypedFilter) -> bool:
+    if item.column != "state" or not isinstance(item.value, str):
+        return False
+    return (item.value.upper() == "FINISHED") is (item.predicate == "!=")

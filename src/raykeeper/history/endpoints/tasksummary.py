@@ -1,0 +1,127 @@
+"""`/api/v0/tasks/summarize`: attempts counted by function and state, or as a tree of who called whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import (
+    InvalidQuery,
+    Listed,
+    Unanswerable,
+    summary_response,
+    trouble_response,
+)
+from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.filters import to_condition, typed_filters
+from raykeeper.history.endpoints.lineage import Actor, Attempt, summarize_lineage
+from raykeeper.history.endpoints.statequery import StateQuery, parse_filters, parse_int
+from raykeeper.history.endpoints.tasks import (
+    COLUMNS,
+    SOURCE_COLUMNS,
+    count_tasks,
+    list_relation,
+    visible_tasks,
+)
+
+BY_FUNCTION = ("func_name", "task_name")
+BY_LINEAGE = "lineage"
+
+TASKS_BY_FUNCTION = """
+    SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, count(*) AS tasks,
+           min(task_id) AS first_task_id
+    FROM {relation} WHERE {where} GROUP BY func, type, state ORDER BY first_task_id
+"""
+
+TASKS_BY_LINEAGE = """
+    SELECT task_id, coalesce(nullif(name, ''), func_or_class_name) AS func, func_or_class_name, type, state, actor_id,
+           parent_task_id, creation_ns
+    FROM {relation} WHERE {where} ORDER BY task_id, attempt_number
+"""
+
+ACTOR_NAMES = "SELECT actor_id, coalesce(nullif(repr_name, ''), class_name) AS name FROM actors WHERE has_definition"
+
+_TOTAL_OF_TYPE = {
+    "NORMAL_TASK": "total_tasks",
+    "ACTOR_TASK": "total_actor_tasks",
+    "ACTOR_CREATION_TASK": "total_actor_scheduled",
+}
+
+
+async def summarize_tasks(request: Request, asked: Asked) -> Response:
+    try:
+        parse_int(request.query_params.get("timeout", "30"))
+        query = StateQuery(filters=parse_filters(request.query_params))
+        summary_by = request.query_params.get("summary_by") or BY_FUNCTION[0]
+        summary = await _summary(asked, query, summary_by)
+        counts = await _counts(asked, query)
+    except (InvalidQuery, Unanswerable):
+        return trouble_response()  # Ray catches nothing here
+    return summary_response(counts, summary)
+
+
+async def _summary(asked: Asked, query: StateQuery, summary_by: str) -> dict[str, Any]:
+    if summary_by in BY_FUNCTION:
+        return function_summary(await _matching(asked, query, TASKS_BY_FUNCTION))
+    if summary_by != BY_LINEAGE:
+        raise InvalidQuery(f"summary_by={summary_by} is unknown")
+    attempts = [_attempt(row) for row in await _matching(asked, query, TASKS_BY_LINEAGE)]
+    actors = [Actor(row["actor_id"], row["name"]) for row in await asked.rows(ACTOR_NAMES)]
+    return {
+        **summarize_lineage(attempts, actors),
+        **_totals((task.type, 1) for task in attempts),
+        "summary_by": BY_LINEAGE,
+    }
+
+
+async def _matching(asked: Asked, query: StateQuery, statement: str) -> list[Row]:
+    filters = typed_filters(query.filters, COLUMNS)
+    where = to_condition(filters, COLUMNS)
+    sql = statement.format(relation=list_relation(filters), where=f"{visible_tasks(query)} AND {where.sql}")
+    return await asked.rows(sql, where.params)
+
+
+async def _counts(asked: Asked, query: StateQuery) -> Listed:
+    filters = typed_filters(query.filters, COLUMNS)
+    source = [item for item in filters if item.column in SOURCE_COLUMNS]
+    total = await count_tasks(asked, query, source)
+    matching = total if len(source) == len(filters) else await count_tasks(asked, query, filters)
+    return Listed([], total=total, after_source=total, matching=matching)
+
+
+def function_summary(rows: Iterable[Row]) -> dict[str, Any]:
+    """Ray's summary by name; a name's type is that of its first task, as in Ray."""
+    rows = list(rows)
+    summary: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        entry = summary.setdefault(
+            row["func"], {"func_or_class_name": row["func"], "type": row["type"], "state_counts": {}}
+        )
+        counts = entry["state_counts"]
+        counts[row["state"]] = counts.get(row["state"], 0) + row["tasks"]
+    return {"summary": summary, **_totals((row["type"], row["tasks"]) for row in rows), "summary_by": BY_FUNCTION[0]}
+
+
+def _totals(counted: Iterable[tuple[str, int]]) -> dict[str, int]:
+    totals = dict.fromkeys(_TOTAL_OF_TYPE.values(), 0)
+    for kind, tasks in counted:
+        if kind in _TOTAL_OF_TYPE:
+            totals[_TOTAL_OF_TYPE[kind]] += tasks
+    return totals
+
+
+def _attempt(row: Row) -> Attempt:
+    created = row["creation_ns"]
+    return Attempt(
+        task_id=row["task_id"],
+        name=row["func"],
+        class_name=row["func_or_class_name"].split(".")[0],
+        type=row["type"],
+        state=row["state"],
+        actor_id=row["actor_id"],
+        parent_task_id=row["parent_task_id"],
+        created_ms=None if created is None else created // 1_000_000,
+    )

@@ -1,0 +1,80 @@
+"""`/api/v0/workers`: worker processes, and drivers as Ray counts them among workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import Listed
+from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.filters import FilterColumn
+from raykeeper.history.endpoints.listing import TableList, answer_list, list_table
+from raykeeper.history.endpoints.statequery import StateQuery
+
+NEVER_LAUNCHED = 2**64 - 1  # Ray's -1 in an unsigned field: nobody launched a driver
+
+WORKERS_AND_DRIVERS = """(
+    SELECT worker_id, is_alive, worker_type, exit_type, workers.node_id, nodes.node_ip AS ip, pid, exit_detail,
+           launch_ms, launched_ms, start_ms, end_ms
+    FROM workers LEFT JOIN nodes ON nodes.node_id = workers.node_id
+    WHERE workers.has_definition
+    UNION ALL
+    SELECT rpad(job_id, 56, 'f') AS worker_id, finished_ns IS NULL AS is_alive, 'DRIVER' AS worker_type,
+           if(finished_ns IS NULL, NULL, 'INTENDED_USER_EXIT') AS exit_type, driver_node_id AS node_id,
+           nodes.node_ip AS ip, driver_pid AS pid, NULL AS exit_detail, NULL AS launch_ms, NULL AS launched_ms,
+           created_ns // 1000000 AS start_ms, finished_ns // 1000000 AS end_ms
+    FROM jobs LEFT JOIN nodes ON nodes.node_id = jobs.driver_node_id
+    WHERE jobs.has_definition
+)"""
+
+WORKERS = TableList(
+    columns={
+        "worker_id": FilterColumn("id"),
+        "is_alive": FilterColumn("bool"),
+        "worker_type": FilterColumn("word"),
+        "exit_type": FilterColumn("word", is_absent_if_null=True),
+        "node_id": FilterColumn("id"),
+        "ip": FilterColumn(),
+        "pid": FilterColumn("int"),
+        "debugger_port": FilterColumn("int", sql="CAST(NULL AS BIGINT)", is_absent_if_null=True),
+        "num_paused_threads": FilterColumn("int", sql="CAST(NULL AS BIGINT)", is_absent_if_null=True),
+    },
+    relation=WORKERS_AND_DRIVERS,
+    order="worker_id",
+    source_columns=frozenset({"is_alive"}),
+)
+
+
+async def list_workers(request: Request, asked: Asked) -> Response:
+    return await answer_list(request, asked, worker_page)
+
+
+async def worker_page(asked: Asked, query: StateQuery) -> Listed:
+    return await list_table(asked, query, WORKERS, detailed_worker if query.is_detailed else listed_worker)
+
+
+def listed_worker(row: Row) -> dict[str, Any]:
+    return {
+        "worker_id": row["worker_id"],
+        "is_alive": row["is_alive"],
+        "worker_type": row["worker_type"],
+        "exit_type": row["exit_type"],
+        "node_id": row["node_id"],
+        "ip": row["ip"],
+        "pid": row["pid"],
+    }
+
+
+def detailed_worker(row: Row) -> dict[str, Any]:
+    return {
+        **listed_worker(row),
+        "exit_detail": row["exit_detail"],
+        "worker_launch_time_ms": NEVER_LAUNCHED if row["launch_ms"] is None else row["launch_ms"],
+        "worker_launched_time_ms": NEVER_LAUNCHED if row["launched_ms"] is None else row["launched_ms"],
+        "start_time_ms": row["start_ms"] or 0,
+        "end_time_ms": row["end_ms"] or 0,
+        "debugger_port": None,
+        "num_paused_threads": None,
+    }
