@@ -34,7 +34,8 @@ ListRows = Callable[[Asked, StateQuery], Awaitable[Listed]]
 PAGE = "SELECT * FROM {relation} WHERE {where} ORDER BY {order} LIMIT $row_limit"
 
 COUNTS = """
-    SELECT count(*) AS total, count(*) FILTER (WHERE {source}) AS after_source, count(*) FILTER (WHERE {where}) AS matching
+    SELECT count(*) AS total, count(*) FILTER (WHERE {source}) AS after_source,
+           count(*) FILTER (WHERE {where}) AS matching
     FROM {relation}
 """
 

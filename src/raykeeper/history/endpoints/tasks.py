@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from starlette.requests import Request
 from starlette.responses import Response
 
