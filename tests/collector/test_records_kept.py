@@ -80,7 +80,8 @@ class Scene:
 
     async def end(self, left: LeftBehind | None = None) -> bool:
         self.watch.poll()
-        return await self.recorder.end("terminated", left or LeftBehind(), 5.0)
+        places = {(SESSION, NODE_A): left} if left else {}
+        return await self.recorder.end("terminated", places, self.clock.steady() + 5.0)
 
     def session_record(self, name: str = SESSION) -> SessionRecord:
         return self.bucket.record(session_record_key(session_id(name)), SessionRecord)
@@ -248,7 +249,7 @@ async def test_a_head_that_lived_for_a_second_has_a_start_a_heartbeat_and_an_end
 async def test_an_end_that_the_bucket_does_not_take_ends_in_time(scene: Scene) -> None:
     await scene.tick()
     scene.bucket.go_away()
-    assert not await scene.recorder.end("terminated", LeftBehind(), 0.05)
+    assert not await scene.recorder.end("terminated", {}, scene.clock.steady() + 0.05)
 
 
 async def test_a_worker_whose_raylet_was_replaced_gets_its_end(scene: Scene) -> None:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from raykeeper.layout.polled import DamagedAnswer, decode_polled, encode_polled, polled_body
+from raykeeper.layout.names import to_segment
+from raykeeper.layout.polled import DamagedAnswer, decode_polled, encode_polled, polled_body, polled_name
 from raykeeper.layout.records import PolledAnswer
 
 AT = datetime(2026, 11, 15, 20, 9, 58, 472000, tzinfo=UTC)
@@ -25,6 +26,18 @@ def test_json_comes_back_byte_for_byte(body: bytes) -> None:
 def test_what_is_no_json_comes_back_as_text(body: bytes, text: str) -> None:
     answer = PolledAnswer(path="/x", polled_at=AT, status=200, body=polled_body(body))
     assert bytes(decode_polled(encode_polled(answer)).body).decode() == text
+
+
+@pytest.mark.parametrize("path", ["/timezone", "/api/v0/placement_groups?detail=1&limit=10000"])
+def test_a_path_is_its_own_name(path: str) -> None:
+    assert polled_name(path) == path
+
+
+def test_the_name_of_a_long_path_fits_a_file_name_and_is_its_own() -> None:
+    paths = [f"/api/v0/tasks?detail=1&filter_values={'\u00e9' * 300}{number}" for number in range(3)]
+    names = {polled_name(path) for path in paths}
+    assert len(names) == 3
+    assert all(len(to_segment(name)) <= 255 and name.startswith("/api/v0/tasks?") for name in names)
 
 
 def test_damage_is_recognised() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -33,6 +33,9 @@ REPLACED_END_SECONDS = 10 * BEAT_SECONDS
 """How long the end of a replaced node waits for its last data to be sent; then it says what is missing."""
 
 log = Log("raykeeper.collector.records")
+
+NodePlace = tuple[str, str]
+"""Session name and node id."""
 
 
 class Sessions(Protocol):
@@ -70,8 +73,8 @@ class Recorder:
         self._figures = figures
         self._clock = clock
         self._starts = SessionRecords(identity, bucket, clock, figures.facts)
-        self._nodes: dict[tuple[str, str], NodeRecords] = {}
-        self._replaced_at: dict[tuple[str, str], float] = {}
+        self._nodes: dict[NodePlace, NodeRecords] = {}
+        self._replaced_at: dict[NodePlace, float] = {}
 
     async def run(self) -> None:
         """Keep the records until cancelled."""
@@ -93,29 +96,33 @@ class Recorder:
             for node in session.incarnations:
                 await self._keep_node(session, node, is_newest=_is_newest(session, node, current))
 
-    async def end(self, reason: str, left: LeftBehind, seconds: float) -> bool:
-        """Write the end of every node that has none, within `seconds`; whether that was enough. Assumes `run` ended."""
+    async def end(self, reason: str, left: Mapping[NodePlace, LeftBehind], deadline: float) -> bool:
+        """Write the end of every node that has none; whether that was done when the steady clock read `deadline`.
+
+        Assumes that `run` has ended. What is not in `left` left nothing behind.
+        """
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(deadline - self._clock.steady()):
                 await self._end_all(reason, left)
         except TimeoutError:
-            log.warning("ends not written in time", seconds=seconds)
+            log.warning("ends not written in time", reason=reason)
             return False
         return True
 
-    async def _end_all(self, reason: str, left: LeftBehind) -> None:
+    async def _end_all(self, reason: str, left: Mapping[NodePlace, LeftBehind]) -> None:
         current = self._sessions.current_session()
         for session in self._sessions.sessions():
             if self._identity.role == "head":
                 await self._starts.keep(session, is_current=False)  # a head that lived for seconds has a start too
             for node in session.incarnations:
                 records = self._records_of(session, node)
+                left_here = left.get((session.name, node.node_id), LeftBehind())
                 if records.has_ended:
                     continue
                 if _is_newest(session, node, current):
-                    await self._close(records, await records.end(reason, left, self._figures.delivery()))
+                    await self._close(records, await records.end(reason, left_here, self._figures.delivery()))
                 else:
-                    await self._end_replaced(records, left)
+                    await self._end_replaced(records, left_here)
 
     async def _keep_node(self, session: SessionOnDisk, node: NodeIncarnation, *, is_newest: bool) -> None:
         records = self._records_of(session, node)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
 import zstandard
 
+from raykeeper.layout.names import to_segment
 from raykeeper.layout.records import PolledAnswer, decode_record, encode_record
 
 LEVEL = 3
+MAX_SEGMENT_BYTES = 200  # a local folder takes names of 255 bytes, and writes through a longer, temporary one
+_KEPT_CHARACTERS = 48  # of a longer path: enough for its endpoint; encoded they are at most three times as long
 LIMIT_BYTES = 512 << 20  # uncompressed; a damaged size must not make a reader allocate more
 
 
 class DamagedAnswer(ValueError):
     """The bytes are no polled answer, or a piece of one."""
+
+
+def polled_name(path: str) -> str:
+    """The name under which the answer to `path` is stored: the path, or its beginning and a digest if it is too long."""
+    if len(to_segment(path)) <= MAX_SEGMENT_BYTES:
+        return path
+    return f"{path[:_KEPT_CHARACTERS]}#{hashlib.blake2b(path.encode(), digest_size=16).hexdigest()}"
 
 
 def encode_polled(answer: PolledAnswer) -> bytes:

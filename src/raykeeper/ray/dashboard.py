@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -64,7 +64,7 @@ class Dashboard:
                 pieces.append(piece)
             return Answer(incoming.status, b"".join(pieces), incoming.headers.get("content-type", ""))
 
-    async def stream(self, path: str) -> AsyncIterator[bytes]:
+    async def stream(self, path: str) -> AsyncGenerator[bytes, None]:
         """The body in pieces, however long it is. Raises Unavailable unless the status is 200."""
         async with self._asked(path, is_stream=True) as incoming:
             if incoming.status != 200:

@@ -176,7 +176,7 @@ async def test_the_last_poll_stores_what_changed_since(scene: Scene) -> None:
     await scene.poll()
     scene.head.say("/api/jobs/", [{"job_id": "01000000", "status": "STOPPED"}])
     scene.clock.advance(1.0)
-    assert await scene.poller.last_poll(5.0)
+    assert await scene.poller.last_poll(scene.clock.steady() + 5.0)
     assert b"STOPPED" in bytes(scene.bucket.polled("/api/jobs/")[-1].body)
 
 
@@ -185,7 +185,7 @@ async def test_an_empty_serve_at_the_last_poll_is_no_news(scene: Scene) -> None:
     await scene.poll()
     scene.head.say("/api/serve/applications/", {"applications": {}})
     scene.clock.advance(1.0)
-    await scene.poller.last_poll(5.0)
+    await scene.poller.last_poll(scene.clock.steady() + 5.0)
     assert len(scene.bucket.polled("/api/serve/applications/")) == 1
 
 
@@ -195,14 +195,14 @@ async def test_the_last_poll_ends_in_time_and_stores_what_was_answered(scene: Sc
     scene.head.say("/api/jobs/", [{"job_id": "01000000"}])
     scene.clock.advance(1.0)
     async with asyncio.timeout(3.0):
-        await scene.poller.last_poll(2.0)
+        await scene.poller.last_poll(scene.clock.steady() + 2.0)
     assert len(scene.bucket.polled("/api/jobs/")) == 2
 
 
 async def test_the_last_poll_of_a_dead_head_still_sends_what_waits(scene: Scene, unused_tcp_port: int) -> None:
     await scene.poller.poll()
     scene.head.answer("/api/version", as_text("gone", 403))
-    assert await scene.poller.last_poll(5.0)
+    assert await scene.poller.last_poll(scene.clock.steady() + 5.0)
     assert scene.bucket.polled("/api/jobs/")
 
 

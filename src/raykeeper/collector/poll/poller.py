@@ -20,7 +20,7 @@ from raykeeper.collector.poll.sameness import says_nothing
 from raykeeper.collector.poll.schedule import SessionPolls
 from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import PolledKey, SessionId
-from raykeeper.layout.polled import encode_polled, polled_body
+from raykeeper.layout.polled import encode_polled, polled_body, polled_name
 from raykeeper.layout.records import PolledAnswer
 from raykeeper.logs import Log
 from raykeeper.ray.dashboard import Answer
@@ -107,25 +107,28 @@ class HeadPoller:
         pause = self._polls.next_at() - self._clock.steady()
         return min(max(pause, MIN_PAUSE_SECONDS), self._settings.poll_seconds)
 
-    async def last_poll(self, seconds: float) -> bool:
-        """Ask everything once more and send it, within `seconds`; whether that was enough. Assumes that `run` ended."""
+    async def last_poll(self, deadline: float) -> bool:
+        """Ask everything once more and send it; whether that was done when the steady clock read `deadline`.
+
+        Assumes that `run` has ended.
+        """
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(deadline - self._clock.steady()):
                 if (session := await self._session_now()) is not None:
                     await self._last_round(session)
                 await self.outbox.drain()
         except TimeoutError:
-            log.warning("last poll ran out of time", seconds=seconds, unsent_bytes=self.outbox.size)
+            log.warning("last poll ran out of time", unsent_bytes=self.outbox.size)
             return False
         except (Unavailable, RayRefused, OversizedAnswer) as exc:
             log.info("last poll not answered", cause=str(exc))
-            return await self._drained(seconds)
+            return await self._drained(deadline)
         return True
 
-    async def _drained(self, seconds: float) -> bool:
+    async def _drained(self, deadline: float) -> bool:
         """Send what earlier polls left, although the head is silent."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(deadline - self._clock.steady()):
                 await self.outbox.drain()
         except TimeoutError:
             return False
@@ -204,7 +207,7 @@ class HeadPoller:
     async def _store(self, session: str, got: _Taken) -> None:
         key = PolledKey(
             SessionId(self._settings.namespace, self._settings.cluster, session),
-            got.endpoint.name,
+            polled_name(got.endpoint.name),
             round(got.at.timestamp() * 1000),
         )
         record = PolledAnswer(
