@@ -109,8 +109,12 @@ class RayCapture:
 def raycapture(tmp_path_factory: pytest.TempPathFactory) -> RayCapture:
     """The capture, unpacked for this run."""
     folder = tmp_path_factory.mktemp("raycapture")
-    with ARCHIVE.open("rb") as archive, zstandard.ZstdDecompressor().stream_reader(archive) as text:
-        tarfile.open(fileobj=text, mode="r|").extractall(folder, filter="data")
+    with (
+        ARCHIVE.open("rb") as archive,
+        zstandard.ZstdDecompressor().stream_reader(archive) as text,
+        tarfile.open(fileobj=text, mode="r|") as tar,
+    ):
+        tar.extractall(folder, filter="data")
     return RayCapture(folder / "raycapture")
 
 
