@@ -57,6 +57,7 @@ BINARIES: Mapping[str, Binary] = {
         _kubernetes("kube-proxy"),
         Binary("kwok", "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok"),
         Binary("coredns", "v1.15.0", "github.com/coredns/coredns"),
+        Binary("fake-gcs-server", "v1.56.0", "github.com/fsouza/fake-gcs-server"),
         # MinIO stopped tagging; this is the last commit of its open source server.
         Binary("minio", "v0.0.0-20260212201848-7aac2a2c5b7c", "github.com/minio/minio"),
     )

@@ -21,7 +21,10 @@ from bed.minio import Minio, MinioLayout
 from bed.runs import end_run, new_run
 
 BED_FIXTURES = frozenset(
-    {"control_plane", "own_control_plane", "new_control_plane", "namespace", "kwok", "minio", "bucket"}
+    {
+        *("control_plane", "own_control_plane", "new_control_plane", "namespace", "kwok"),
+        *("minio", "bucket", "seaweedfs", "azurite", "fake_gcs"),
+    }
 )
 NODE_FIXTURES = frozenset({"node_turn"})
 

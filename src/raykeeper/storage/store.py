@@ -71,7 +71,11 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def list(self, prefix: str, *, after: str = "") -> AsyncIterator[ObjectStat]:
-        """All objects whose key starts with `prefix` and sorts behind `after`, in the order of their keys' bytes."""
+        """All objects whose key starts with `prefix` and sorts behind `after`, in the order of their keys' bytes.
+
+        Assumes that no folder under `prefix` is called like another plus one of the characters that sort before a
+        slash, if the order matters: SeaweedFS lists folder by folder (`a/x` before `a-b/x`).
+        """
 
     @abstractmethod
     async def list_folders(self, prefix: str) -> Names:

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -154,7 +155,7 @@ def _stat(key: str, path: Path) -> ObjectStat:
 
 def _some(keys: Iterator[str], root: Path) -> list[ObjectStat | None]:
     """The next few objects; None for each that was deleted while we looked."""
-    return [_stat_if_there(key, root / key) for key, _ in zip(keys, range(_LISTED_AT_ONCE), strict=False)]
+    return [_stat_if_there(key, root / key) for key in islice(keys, _LISTED_AT_ONCE)]
 
 
 def _stat_if_there(key: str, path: Path) -> ObjectStat | None:

@@ -1,7 +1,8 @@
 """What an exception of opendal means for us. Pure: decided from the exception's class and text alone.
 
 opendal's text has a first line `Kind (temporary) at operation => the server's words`, then a context with headers and
-the URL. Only the first line and the cause of a failed connection are told further: a URL may hold a signature.
+the URL; errors of its files have all of that in one line. Only the words and the cause of a failed connection are told
+further: a URL may hold a signature.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from enum import Enum, auto
 _MISSING_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 _STATUS = re.compile(r"response: Parts \{ status: (\d{3})")
 _WORDS = re.compile(r'code: "(?P<code>[^"]*)", message: "(?P<message>[^"]*)"')
+_KIND = re.compile(r"(?P<kind>\w+) \((?:temporary|persistent|permanent)\)")
+_CONTEXT_IN_LINE = re.compile(r"^\w+ \(\w+\) at [^\n]*?, context: \{.*\} => ")
 _SOURCE = re.compile(r"^Source:\s*(?P<source>.+)$", re.MULTILINE)
-_TOO_SHORT = "reader got too little data"
+# What opendal says of a range that reaches beyond the object (the second of Azurite's answer to one that starts there).
+_TOO_SHORT = re.compile(r"reader got too little data|content range is invalid: end is less than start")
 _LONGEST_CAUSE = 300  # characters: an error is one line of a log
 
 
@@ -54,11 +58,13 @@ _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def parse_failure(kind: str, text: str, *, of_object: bool, secrets: Iterable[str] = ()) -> Failure:
-    """The meaning of an exception of opendal's class `kind`.
+    """The meaning of an exception of opendal's class `kind`, or of an `OSError` of one of its files.
 
     `of_object` is whether the call was about an object that need not be there: everywhere else (writes, lists) a
     store that finds nothing means that it has no such bucket.
     """
+    if told := _KIND.match(text):
+        kind = told["kind"]
     return Failure(_meaning(kind, text, of_object=of_object), _cause(kind, text, secrets))
 
 
@@ -68,7 +74,7 @@ def _meaning(kind: str, text: str, *, of_object: bool) -> Meaning:
         return Meaning.NO_BUCKET
     if kind == "NotFound":
         return Meaning.MISSING if of_object else Meaning.NO_BUCKET
-    if status == 416 or _TOO_SHORT in text:
+    if status == 416 or _TOO_SHORT.search(text):
         return Meaning.PAST_THE_END
     if status in _PASSING_STATUS:
         return Meaning.UNAVAILABLE
@@ -80,12 +86,22 @@ def _meaning(kind: str, text: str, *, of_object: bool) -> Meaning:
 
 
 def _cause(kind: str, text: str, secrets: Iterable[str]) -> str:
-    first_line, _, rest = text.partition("\n")
-    cause = first_line.partition(" => ")[2] or kind
-    if words := _WORDS.search(first_line):
+    message, source = _message(text)
+    cause = message or kind
+    if words := _WORDS.search(message):
         cause = f"{words['code']}: {words['message']}".rstrip(": ")
-    elif source := _SOURCE.search(rest):
-        cause = f"{cause}: {source['source'].strip()}"
+    elif source:
+        cause = f"{cause}: {source}"
     for secret in secrets:
         cause = cause.replace(secret, "…")
     return cause[:_LONGEST_CAUSE]
+
+
+def _message(text: str) -> tuple[str, str]:
+    """The server's words and the cause of a failed connection, out of either shape of text."""
+    if in_line := _CONTEXT_IN_LINE.search(text):
+        message, _, source = text[in_line.end() :].partition(", source: ")
+        return message, source.strip()
+    first_line, _, rest = text.partition("\n")
+    source_line = _SOURCE.search(rest)
+    return first_line.partition(" => ")[2], source_line["source"].strip() if source_line else ""

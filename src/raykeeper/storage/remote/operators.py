@@ -35,6 +35,8 @@ class Operators:
     """Asks again for single parts of a large file."""
     errors: tuple[type[Exception], ...]
     """Everything that opendal raises; its classes have no base in common."""
+    file_errors: tuple[type[Exception], ...]
+    """The same for its files, which raise `OSError` too."""
 
 
 def make_operators(settings: StoreSettings, patience: Patience) -> Operators:
@@ -60,6 +62,7 @@ def make_operators(settings: StoreSettings, patience: Patience) -> Operators:
         writing=plain,
         uploading=plain.layer(TimeoutLayer(timeout=silence, io_timeout=part)).layer(retry),
         errors=errors,
+        file_errors=(*errors, OSError),
     )
 
 

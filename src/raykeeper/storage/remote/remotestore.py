@@ -85,13 +85,13 @@ class RemoteStore(ObjectStore):
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncIterator[ObjectStat]:
         checked_prefix(prefix)
-        failures = 0
-        is_whole = False
+        start, failures, is_whole = after, 0, False
         while not is_whole:
             try:
-                async for found in self._list_once(prefix, after):
-                    after, failures = found.key, 0
-                    yield found
+                async for found in self._list_from(prefix, start):
+                    start, failures = found.key, 0
+                    if found.key > after:
+                        yield found
                 is_whole = True
             except self._operators.errors as exc:
                 failure = self._calls.failure(exc, of_object=False)
@@ -165,19 +165,25 @@ class RemoteStore(ObjectStore):
 
     async def _upload(self, key: str, path: Path, size: int) -> None:
         """Write a large file in parts. When that fails nothing is there: only `close` makes an object of the parts."""
+        opening = self._operators.uploading.open(key, "wb", chunk=PART_BYTES, concurrent=PARTS_AT_ONCE)
+        target = await self._once(key, opening)
+        async for chunk in file_chunks(path, size, PART_BYTES):
+            await self._once(key, target.write(chunk))
+        await self._once(key, target.close())
+
+    async def _once(self, key: str, step: Awaitable[T]) -> T:
+        """One step of an upload; opendal itself asks again for it."""
         try:
-            target = await self._operators.uploading.open(key, "wb", chunk=PART_BYTES, concurrent=PARTS_AT_ONCE)
-            async for chunk in file_chunks(path, size, PART_BYTES):
-                await target.write(chunk)
-            await target.close()
-        except self._operators.errors as exc:
+            return await step
+        except self._operators.file_errors as exc:
             raise self._calls.error(key, self._calls.failure(exc, of_object=False)) from exc
 
-    async def _list_once(self, prefix: str, after: str) -> AsyncIterator[ObjectStat]:
-        start_after = after if after and self._can_start_after else None
-        entries = await self._operators.reading.list(prefix, recursive=True, start_after=start_after)
+    async def _list_from(self, prefix: str, start: str) -> AsyncIterator[ObjectStat]:
+        """What the server lists behind `start`, by its own order: what is "behind" is not for us to say there."""
+        is_told = self._can_start_after and bool(start)
+        entries = await self._operators.reading.list(prefix, recursive=True, start_after=start if is_told else None)
         async for entry in entries:
-            if entry.path > after and not entry.path.endswith("/"):
+            if (is_told or entry.path > start) and not entry.path.endswith("/"):
                 yield to_stat(entry.path, entry.metadata)
 
 
