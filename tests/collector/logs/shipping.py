@@ -25,9 +25,14 @@ class MemoryBucket:
         self.packs: dict[str, bytes] = {}
         self.is_open = asyncio.Event()
         self.is_open.set()
+        self.is_waited_for = False
 
     async def put(self, key: str, data: bytes) -> None:
-        await self.is_open.wait()
+        self.is_waited_for = not self.is_open.is_set()
+        try:
+            await self.is_open.wait()
+        finally:
+            self.is_waited_for = False
         assert key not in self.packs
         self.packs[key] = data
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from raykeeper.collector.logs.tracked import Signature, TrackedFile
+from raykeeper.collector.logs.tracked import UNKNOWN_TIME, Signature, TrackedFile
 from raykeeper.logs import Log
 
 _COMPACT_FACTOR = 4
@@ -166,5 +166,5 @@ def _tracked(position: Position, first_seen: float) -> TrackedFile:
         sent_digest=position.digest,
         told_name=position.told_name,
         size=position.size,
-        mtime_ns=-1,
+        mtime_ns=UNKNOWN_TIME,
     )

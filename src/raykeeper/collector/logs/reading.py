@@ -16,6 +16,7 @@ from raykeeper.collector.logs.losses import Losses
 from raykeeper.collector.logs.times import unix_ns
 from raykeeper.collector.logs.tracked import (
     SIGNATURE_BYTES,
+    UNKNOWN_TIME,
     Group,
     SentTail,
     Signature,
@@ -49,6 +50,8 @@ class Piece:
     start: int
     end: int
     signature: Signature
+    mtime_ns: int
+    """When the file was last written, as far as was known then."""
     version: Version | None = None
     digest: bytes = b""
 
@@ -129,7 +132,7 @@ class LogReader:
             if version.size > len(data):
                 rest = version.size - len(data)
                 draft.writer.add_gap(Gap(file.name, file.generation, len(data), rest, "too large for a rewritten file"))
-        draft.parcel.pieces.append(Piece(file, file.name, 0, len(data), file.signature, version, digest))
+        draft.parcel.pieces.append(Piece(file, file.name, 0, len(data), file.signature, file.mtime_ns, version, digest))
         return False
 
     def _add_bytes(self, draft: _Draft, wanted: Range) -> bool:
@@ -146,7 +149,7 @@ class LogReader:
         draft.writer.add(file.name, file.generation, wanted.start, data, unix_ns(self._clock))
         draft.parcel.text_bytes += length
         after = signature.extended(data) if wanted.start == sent else Signature(signature.head, data[-SIGNATURE_BYTES:])
-        draft.parcel.pieces.append(Piece(file, file.name, wanted.start, end, after))
+        draft.parcel.pieces.append(Piece(file, file.name, wanted.start, end, after, file.mtime_ns))
         if wanted.start == sent:
             draft.cursors[file] = (end, after)
         wanted.start = end
@@ -177,7 +180,12 @@ def _advance(piece: Piece) -> None:
     if piece.version is not None:
         file.sent_version, file.sent_digest = piece.version, piece.digest
         file.size, file.mtime_ns = piece.version
-    elif piece.start <= file.sent:
+        return
+    if piece.mtime_ns != file.mtime_ns:
+        file.mtime_ns = (
+            UNKNOWN_TIME  # it was truncated under way, perhaps: the next look compares it with what was sent
+        )
+    if piece.start <= file.sent:
         file.sent, file.signature = max(file.sent, piece.end), piece.signature
     else:
         file.tail_sent = SentTail(piece.start, piece.end, piece.signature.tail)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from raykeeper.collector.logs.kinds import Kind, kind_of
 
 SIGNATURE_BYTES = 64  # a log line's time alone is 23
+UNKNOWN_TIME = -1
+"""As the time of a file's last write: whatever the next look finds is news."""
 
 
 class Signature(NamedTuple):
