@@ -34,8 +34,8 @@ from raykeeper.collector.values import (
     parse_role,
 )
 from raykeeper.errors import Misconfigured
-from raykeeper.kube.serving.addresses import parse_address
 from raykeeper.logs import LogSettings
+from raykeeper.settings.addresses import parse_address
 from raykeeper.settings.arguments import parse_arguments
 from raykeeper.settings.log_values import parse_encoder, parse_log_level
 from raykeeper.settings.sources import Said, Sources

@@ -19,7 +19,7 @@ import msgspec
 from raykeeper.api.syntax import is_dns_1123_label
 from raykeeper.errors import Misconfigured
 from raykeeper.kube.leader.installations import Coverage, parse_coverage
-from raykeeper.kube.serving.addresses import parse_address
+from raykeeper.settings.addresses import parse_address
 from raykeeper.kube.serving.server import ServingSettings
 from raykeeper.operator.configuration import API_VERSION, KIND, Configuration, read_configuration
 from raykeeper.operator.flags import FLAGS, WITHOUT_EFFECT

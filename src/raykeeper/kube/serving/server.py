@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.aiohttp import make_aiohttp_handler
 
 from raykeeper.errors import Misconfigured
-from raykeeper.kube.serving.addresses import Address, parse_address
 from raykeeper.kube.serving.checks import Checks, report
 from raykeeper.logs import Log
+from raykeeper.settings.addresses import Address, parse_address
 
 # A scrape takes milliseconds; whoever reads slower than this must not hold up the end of the program.
 _SHUTDOWN_SECONDS = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from raykeeper.errors import Misconfigured
-from raykeeper.kube.serving.addresses import Address, parse_address
+from raykeeper.settings.addresses import Address, parse_address
 
 
 @pytest.mark.parametrize(
