@@ -20,6 +20,9 @@ from raykeeper.collector.events.requests import (
     answer_without_body,
     response,
 )
+from raykeeper.logs import Log
+
+log = Log("raykeeper.collector.sink")
 
 _MAX_UNANSWERED = 2
 """Requests a client may send ahead before it is read no further; Ray sends none."""
@@ -117,8 +120,14 @@ class Connection(asyncio.Protocol):
         is_last = not self._parser.should_keep_alive()
         answer = asyncio.ensure_future(self._answer(body, self._status, is_last, self._last_answer))
         self._answers.add(answer)
-        answer.add_done_callback(self._answers.discard)
+        answer.add_done_callback(self._answered)
         self._last_answer = answer
+
+    def _answered(self, answer: asyncio.Task[None]) -> None:
+        self._answers.discard(answer)
+        if not answer.cancelled() and (bug := answer.exception()) is not None:
+            log.error("a batch could not be answered", cause=repr(bug))
+            self._transport.abort()
 
     async def _answer(
         self, body: IncomingBody | None, status: HTTPStatus | None, is_last: bool, before: asyncio.Task[None] | None

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-import msgspec
-
 from raykeeper.collector.events.splitting import Event, SetAside, SplitBody
 from raykeeper.layout.keys import UNKNOWN_SESSION
 from raykeeper.rayevents.envelope import Envelope, parse_envelope
@@ -78,7 +76,7 @@ class Filer:
         for event in events:
             try:
                 envelope = parse_envelope(event)
-            except (msgspec.DecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 self.filing.set_aside.append(SetAside("not an object", bytes(event)))
                 continue
             place = self._place(envelope)

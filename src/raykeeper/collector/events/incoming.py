@@ -92,11 +92,11 @@ class IncomingBody:
         """Hand what is in memory to the disk thread. The beginning is remembered in case the body must be cut."""
         self._head = self._head or self._parts
         parts, self._parts, self._in_memory = self._parts, [], 0
-        self.backlog = asyncio.ensure_future(self._write(large, parts))
+        self.backlog = asyncio.ensure_future(self._written(self._spool.on_disk_thread(partial(large.write, parts))))
 
-    async def _write(self, large: LargeBody, parts: list[bytes]) -> None:
+    async def _written(self, writing: asyncio.Future[None]) -> None:
         try:
-            await self._spool.on_disk_thread(partial(large.write, parts))
+            await writing
         except OSError as exc:
             self._failure = SpoolFull(str(exc))
 

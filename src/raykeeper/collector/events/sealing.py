@@ -21,6 +21,7 @@ from raykeeper.layout.segments import compress_lines
 
 MAX_REJECT_BYTES = MIB
 """Of one piece that was set aside; of a longer one the first part is kept."""
+_OVERSIZE = 1.5  # a journal is closed a little above the limit, and its rest is not worth an object
 _PIECE_EVENTS = 500  # joined before they are compressed: a call of the compressor costs as much as a small event
 
 
@@ -57,7 +58,7 @@ def read_closed(journal: ClosedJournal, identities: Identities) -> ReadJournal:
 def seal(read: ReadJournal, settings: EventSettings) -> Iterator[Segment]:
     """Every segment of a journal, one at a time so that memory is needed for one only."""
     for place, events in sorted(read.filing.events.items()):
-        for number, lines in enumerate(_parts(events, settings.segment_max_bytes)):
+        for number, lines in enumerate(_parts(events, int(settings.segment_max_bytes * _OVERSIZE))):
             yield Segment(_key(EventSegmentKey, place, read.journal, number, settings), compress_lines(lines))
     if read.filing.set_aside:
         lines = map(_reject_line, read.filing.set_aside)

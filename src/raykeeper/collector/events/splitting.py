@@ -100,7 +100,11 @@ class _Texture:
 def _single(body: memoryview) -> SplitBody:
     """A JSON object that looks like an event is one; any other JSON that is no array is set aside."""
     event = bytes(body).strip()
-    if not _is_event(msgspec.json.decode(event, type=object)):
+    try:
+        value = msgspec.json.decode(event)
+    except (ValueError, RecursionError):  # malformed, or not UTF-8
+        return _all_set_aside("not JSON", body)
+    if not _is_event(value):
         return _all_set_aside("not an array of events", body)
     return SplitBody([_in_one_line(event)])
 
@@ -135,7 +139,7 @@ def _salvaged(body: memoryview) -> SplitBody:
         else:
             events.append(_in_one_line(piece))
     split.events = events
-    return split if split.events or split.set_aside else _all_set_aside("not JSON", body)
+    return _without_bad_text(split)
 
 
 def _pieces(body: bytes) -> Iterator[bytes | SetAside]:
