@@ -34,7 +34,7 @@ def test_a_path_is_its_own_name(path: str) -> None:
 
 
 def test_the_name_of_a_long_path_fits_a_file_name_and_is_its_own() -> None:
-    paths = [f"/api/v0/tasks?detail=1&filter_values={'\u00e9' * 300}{number}" for number in range(3)]
+    paths = [f"/api/v0/tasks?detail=1&filter_values={'x/' * 300}{number}" for number in range(3)]
     names = {polled_name(path) for path in paths}
     assert len(names) == 3
     assert all(len(to_segment(name)) <= 255 and name.startswith("/api/v0/tasks?") for name in names)

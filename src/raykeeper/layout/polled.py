@@ -21,7 +21,7 @@ class DamagedAnswer(ValueError):
 
 
 def polled_name(path: str) -> str:
-    """The name under which the answer to `path` is stored: the path, or its beginning and a digest if it is too long."""
+    """The name that the answer to `path` is stored under: the path, or its beginning and a digest if it is too long."""
     if len(to_segment(path)) <= MAX_SEGMENT_BYTES:
         return path
     return f"{path[:_KEPT_CHARACTERS]}#{hashlib.blake2b(path.encode(), digest_size=16).hexdigest()}"
