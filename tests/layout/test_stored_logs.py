@@ -52,9 +52,9 @@ def test_a_file_has_the_name_it_was_last_told_under() -> None:
     }
 
 
-def test_of_two_files_with_one_name_the_one_read_last_has_it() -> None:
-    logs, _ = logs_of_packs(packs_of(("a.out", "1", 0, b"old"), ("a.out", "2", 0, b"new")))
-    assert newest_by_path(logs.values())["a.out"].generation == "2"
+def test_of_two_files_with_one_name_the_later_one_has_it_though_the_other_was_read_last() -> None:
+    logs, _ = logs_of_packs(packs_of(("a.out", "20-7", 0, b"new"), ("a.out", "3-7", 0, b"old")))
+    assert newest_by_path(logs.values())["a.out"].generation == "20-7"
 
 
 def test_of_a_rewritten_file_only_the_last_version_counts() -> None:

@@ -55,6 +55,17 @@ class Hole:
     reason: str = ""
 
 
+def generation_name(seen_ns: int, inode: int) -> str:
+    """What a collector calls a file that it first saw then, in nanoseconds since 1970."""
+    return f"{seen_ns}-{inode}"
+
+
+def first_seen_ns(generation: str) -> int:
+    """When a generation was first seen; 0 for a name that no collector gives."""
+    seen_ns, _, _ = generation.partition("-")
+    return int(seen_ns) if seen_ns.isdecimal() else 0
+
+
 def collect_logs(indexes: Iterable[tuple[str, PackIndex]]) -> dict[str, StoredLog]:
     """Every generation in the packs of one session and node, given by key and index in any order."""
     logs: dict[str, StoredLog] = {}
@@ -73,8 +84,11 @@ def collect_logs(indexes: Iterable[tuple[str, PackIndex]]) -> dict[str, StoredLo
 
 
 def newest_by_path(logs: Iterable[StoredLog]) -> dict[str, StoredLog]:
-    """For each name the file that has it now: of several that had it last, the one read last."""
-    return {stored.path: stored for stored in sorted(logs, key=lambda stored: stored.last_read_ns)}
+    """For each name the file that has it now: of several that had it last, the one seen first the latest.
+
+    Not the one read last: a file that was deleted may be read to its end after its successor was begun.
+    """
+    return {stored.path: stored for stored in sorted(logs, key=lambda stored: first_seen_ns(stored.generation))}
 
 
 def plan_read(stored: StoredLog, start: int, end: int) -> list[Slice | Hole]:

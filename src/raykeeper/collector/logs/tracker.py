@@ -21,6 +21,7 @@ from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.times import unix_ns
 from raykeeper.collector.logs.tracked import TrackedFile, Version
 from raykeeper.collector.sessions import SessionOnDisk
+from raykeeper.layout.logs import generation_name
 from raykeeper.logs import Log
 
 RETRY_SECONDS = 30.0
@@ -300,9 +301,8 @@ class LogTracker:
 
     def _new_file(self, session: str, inode: int, path: str) -> TrackedFile:
         self._last_generation_ns = max(unix_ns(self._clock), self._last_generation_ns + 1)
-        return TrackedFile(
-            session, inode, path, f"{self._last_generation_ns}-{inode}", self._clock.steady(), is_rewritten(path)
-        )
+        generation = generation_name(self._last_generation_ns, inode)
+        return TrackedFile(session, inode, path, generation, self._clock.steady(), is_rewritten(path))
 
     def _attribute(self, file: TrackedFile, session: SessionOnDisk | None) -> None:
         nodes = session.incarnations if session else ()
