@@ -65,12 +65,12 @@ class Bucket:
     async def _done(self, call: Callable[[Puts], Awaitable[T]], size: int, priority: Priority) -> T:
         await self._connected.wait()
         while True:
-            await self._turns.take(priority)
+            failures_before = await self._turns.take(priority)
             started = self._clock.steady()
             try:
                 result = await call(self._connected_store())
             except (StoreUnavailable, StoreRefused) as exc:
-                self._failed(exc)
+                self._failed(exc, failures_before)
             except BaseException:
                 self._turns.end()
                 raise
@@ -83,13 +83,12 @@ class Bucket:
             raise RuntimeError("the bucket was used before it was connected")
         return self._store
 
-    def _failed(self, exc: StoreUnavailable | StoreRefused) -> None:
+    def _failed(self, exc: StoreUnavailable | StoreRefused, failures_before: int) -> None:
         if self.down_since is None:
             self.down_since = self._clock.steady()
-        self._turns.failed()
-        is_refusal = isinstance(exc, StoreRefused)
-        self._metrics.put_errors.labels("refused" if is_refusal else "unavailable").inc()
-        if self._turns.failures == FAILURES_TO_TELL:
+        self._turns.failed(failures_before)
+        self._metrics.put_errors.labels("refused" if isinstance(exc, StoreRefused) else "unavailable").inc()
+        if failures_before < FAILURES_TO_TELL == self._turns.failures:
             log.warning("bucket does not take objects, data waits on disk", cause=str(exc))
 
     def _succeeded(self, size: int, seconds: float) -> None:

@@ -46,8 +46,8 @@ class Turns:
         self._numbers = itertools.count()
         self._pause: asyncio.TimerHandle | None = None
 
-    async def take(self, priority: Priority) -> None:
-        """Return when it is this caller's turn."""
+    async def take(self, priority: Priority) -> int:
+        """Return when it is this caller's turn, with the number of failures before it."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (priority, next(self._numbers), turn))
         self._hand_out()
@@ -57,6 +57,7 @@ class Turns:
             if turn.done() and not turn.cancelled():
                 self.end()
             raise
+        return self.failures
 
     def end(self) -> None:
         """Give a turn back without having learned anything about the bucket."""
@@ -69,12 +70,16 @@ class Turns:
         self._unpause()
         self.end()
 
-    def failed(self) -> None:
-        """End a turn: the bucket does not answer, so that the next one is for one caller, after a pause."""
-        self.failures += 1
-        self._unpause()
-        seconds = self._pauses.seconds(self.failures)
-        self._pause = asyncio.get_running_loop().call_later(seconds, self._resume)
+    def failed(self, failures_before: int) -> None:
+        """End a turn: the bucket does not answer, so that the next one is for one caller, after a pause.
+
+        Turns that were under way together fail together, which counts as one failure.
+        """
+        if failures_before == self.failures:
+            self.failures += 1
+            self._unpause()
+            seconds = self._pauses.seconds(self.failures)
+            self._pause = asyncio.get_running_loop().call_later(seconds, self._resume)
         self.end()
 
     def _resume(self) -> None:

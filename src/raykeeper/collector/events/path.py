@@ -47,7 +47,8 @@ class EventPath:
         self._clock = clock
         self._budget = DiskBudget(settings.spool_max_bytes)
         self._changed = asyncio.Event()
-        self._spool = Spool(settings.folder / "journals", self._budget, clock, self._changed.set)
+        journals = settings.folder / "journals"
+        self._spool = Spool(journals, self._budget, clock, settings.segment_max_bytes, self._changed.set)
         self._sink = Sink(self._spool, clock, self.figures)
         self._sealed: SealedFiles | None = None
         self._uploads: Uploads | None = None

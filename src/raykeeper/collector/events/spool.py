@@ -24,7 +24,12 @@ class Spool:
     """Journals in a folder: one that grows, and those that wait to be sealed."""
 
     def __init__(
-        self, folder: Path, budget: DiskBudget, clock: Clock, changed: Callable[[], None] = lambda: None
+        self,
+        folder: Path,
+        budget: DiskBudget,
+        clock: Clock,
+        journal_max_bytes: int,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder = folder
         self.budget = budget
@@ -33,6 +38,7 @@ class Spool:
         self.is_failing = False
         """Whether the disk refused the last bodies."""
         self._clock = clock
+        self._journal_max_bytes = journal_max_bytes
         self._changed = changed
         self._last_ns = 0
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
@@ -107,13 +113,16 @@ class Spool:
         done.add_done_callback(partial(self._committed, group))
 
     def _write(self, batches: list[Batch], closed_ns: int, opened_ns: int) -> None:
-        if self._journal is not None and self._journal.is_broken:
+        if self._journal is not None and self._is_used_up(self._journal):
             self._retired.append(self._journal.close(closed_ns))
             self._journal = None
         if self._journal is None:
             self._journal = OpenJournal(self.folder, opened_ns)
             self._first_at = self._clock.steady()
         self._journal.append(batches)
+
+    def _is_used_up(self, journal: OpenJournal) -> bool:
+        return journal.is_broken or journal.size >= self._journal_max_bytes
 
     def _committed(self, group: list[tuple[Batch, asyncio.Future[None]]], done: asyncio.Future[None]) -> None:
         self._is_committing = False

@@ -1,0 +1,162 @@
+"""The bucket waits out outages for all callers together and says it once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from clocks import ManualClock
+from conditions import until
+from event_scene import MemoryStore, unavailable
+from raykeeper.collector.bucket import Bucket
+from raykeeper.collector.metrics import CollectorMetrics
+from raykeeper.collector.turns import Pauses, Priority
+from raykeeper.storage.errors import StoreRefused
+
+QUICK = Pauses(first_seconds=0.005, limit_seconds=0.01)
+
+
+def a_bucket(store: MemoryStore | None, pauses: Pauses = QUICK) -> Bucket:
+    bucket = Bucket(ManualClock(), CollectorMetrics(CollectorRegistry()), pauses)
+    if store is not None:
+        bucket.connect(store)
+    return bucket
+
+
+class FailsOnce(MemoryStore):
+    async def put(self, key: str, data: bytes) -> None:
+        self.outage = unavailable() if not self.calls else None
+        await super().put(key, data)
+
+
+async def test_a_put_returns_once_the_bucket_has_it() -> None:
+    store = MemoryStore()
+    bucket = a_bucket(store)
+    await bucket.put("key", b"data")
+    assert store.objects == {"key": b"data"}
+    assert [await bucket.create("key", b"other"), await bucket.create("new", b"n")] == [False, True]
+    assert store.objects["key"] == b"data"
+    assert bucket.is_up
+
+
+async def test_puts_wait_until_a_store_is_connected() -> None:
+    store, bucket = MemoryStore(), a_bucket(None)
+    waiting = asyncio.create_task(bucket.put("early", b"1"))
+    await asyncio.sleep(0)
+    assert not bucket.is_up
+    bucket.connect(store)
+    await waiting
+    assert store.objects == {"early": b"1"}
+
+
+@pytest.mark.parametrize("outage", [unavailable(), StoreRefused("memory", "key", "403", "fix the credentials")])
+async def test_an_outage_is_said_once_and_so_is_its_end(outage: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "raykeeper.collector.bucket")
+    store = MemoryStore(outage=outage)
+    bucket = a_bucket(store)
+    puts = [asyncio.create_task(bucket.put(f"key{number}", b"x")) for number in range(20)]
+    await until(lambda: store.calls > 20)
+    assert (bucket.is_up, bucket.down_since) == (False, 1000.0)
+    store.outage = None
+    await asyncio.gather(*puts)
+    assert len(store.objects) == 20
+    assert bucket.is_up
+    assert [line.message for line in caplog.records] == [
+        "bucket does not take objects, data waits on disk",
+        "bucket takes objects again",
+    ]
+    assert str(outage) in str(vars(caplog.records[0]))
+
+
+async def test_a_single_failure_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "raykeeper.collector.bucket")
+    store = FailsOnce()
+    bucket = a_bucket(store)
+    await bucket.put("key", b"x")
+    assert store.calls == 2
+    assert bucket.is_up
+    assert not caplog.records
+
+
+async def test_while_it_is_down_one_caller_tries_and_the_others_wait() -> None:
+    store = MemoryStore(outage=unavailable())
+    bucket = a_bucket(store)
+    first = asyncio.create_task(bucket.put("first", b"x"))
+    await until(lambda: not bucket.is_up)
+    store.gate.clear()
+    before = store.calls
+    others = [asyncio.create_task(bucket.put(f"other{number}", b"x")) for number in range(10)]
+    await until(lambda: store.calls > before)
+    for _ in range(20):
+        await asyncio.sleep(0.002)
+    assert store.calls == before + 1
+    store.outage = None
+    store.gate.set()
+    await asyncio.gather(first, *others)
+
+
+async def test_component_logs_come_last_when_it_is_back() -> None:
+    store = MemoryStore(outage=unavailable())
+    bucket = a_bucket(store)
+    probe = asyncio.create_task(bucket.put("probe", b"x"))
+    await until(lambda: not bucket.is_up)
+    puts = [asyncio.create_task(bucket.put(f"component{n}", b"x", priority=Priority.LATER)) for n in range(20)]
+    await asyncio.sleep(0)
+    puts += [asyncio.create_task(bucket.put(f"events{n}", b"x")) for n in range(20)]
+    await asyncio.sleep(0)
+    store.outage = None
+    await asyncio.gather(probe, *puts)
+    assert all(key.startswith("component") for key in store.order[-20:])
+
+
+async def test_a_cancelled_put_lets_others_through() -> None:
+    store = MemoryStore()
+    bucket = a_bucket(store)
+    store.gate.clear()
+    stuck = [asyncio.create_task(bucket.put(f"stuck{number}", b"x")) for number in range(30)]
+    await until(lambda: store.calls > 0)
+    for put in stuck:
+        put.cancel()
+    await asyncio.gather(*stuck, return_exceptions=True)
+    store.gate.set()
+    await asyncio.wait_for(bucket.put("after", b"x"), 10)
+    assert list(store.objects) == ["after"]
+
+
+async def test_a_bug_of_ours_rises_and_blocks_nobody() -> None:
+    store = MemoryStore(outage=ZeroDivisionError())
+    bucket = a_bucket(store)
+    for _ in range(20):
+        with pytest.raises(ZeroDivisionError):
+            await bucket.put("key", b"x")
+    store.outage = None
+    await bucket.put("key", b"x")
+
+
+async def test_calls_that_fail_together_count_as_one_failure() -> None:
+    store = MemoryStore(outage=unavailable())
+    store.gate.clear()
+    bucket = a_bucket(store, Pauses(first_seconds=0.2, limit_seconds=1000.0))
+    puts = [asyncio.create_task(bucket.put(f"key{number}", b"x")) for number in range(8)]
+    await until(lambda: store.calls == 8)
+    store.gate.set()
+    await until(lambda: not bucket.is_up)
+    store.outage = None
+    await asyncio.wait_for(asyncio.gather(*puts), 20)  # and not after the pause of eight failures
+
+
+def test_pauses_grow_to_their_limit_and_are_spread() -> None:
+    pauses = Pauses(first_seconds=1.0, limit_seconds=15.0)
+    assert [pauses.seconds(n, lambda _, longest: longest) for n in (1, 2, 3, 4, 5, 6, 10_000)] == [
+        1,
+        2,
+        4,
+        8,
+        15,
+        15,
+        15,
+    ]
+    assert pauses.seconds(3, lambda shortest, _: shortest) == 2
