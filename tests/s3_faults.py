@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO
 
 import aiohttp
 from aiohttp import web
@@ -12,6 +13,7 @@ from yarl import URL
 
 from scripted_server import served
 
+_OWN_HEADERS = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
 _HOP_BY_HOP = {"connection", "transfer-encoding", "keep-alive"}
 
 
@@ -29,12 +31,13 @@ class S3Faults:
         """Whether the server gets the request first, and only its answer is lost."""
         self.struck = 0
         self._target = target
-        self._dice = random.Random(5)
+        self._dice = random.Random(1)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[S3Faults]:
         """Serve at `url`."""
-        async with aiohttp.ClientSession(auto_decompress=False) as self._session, served(self._handle) as self.url:
+        session = aiohttp.ClientSession(auto_decompress=False, skip_auto_headers=_OWN_HEADERS)
+        async with session as self._session, served(self._handle) as self.url:
             yield self
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -58,7 +61,7 @@ class S3Faults:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
         url = URL(self._target + request.raw_path, encoded=True)
         async with self._session.request(
-            request.method, url, headers=headers, data=await request.content.read()
+            request.method, url, headers=headers, data=BytesIO(await request.content.read())
         ) as answer:
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in _HOP_BY_HOP}
             return web.Response(status=answer.status, headers=kept, body=await answer.read())

@@ -69,7 +69,7 @@ def parse_failure(kind: str, text: str, *, of_object: bool, secrets: Iterable[st
 
 
 def _meaning(kind: str, text: str, *, of_object: bool) -> Meaning:
-    status = int(found.group(1)) if (found := _STATUS.search(text)) else None
+    status = _status(text)
     if _MISSING_BUCKET.search(text):
         return Meaning.NO_BUCKET
     if kind == "NotFound":
@@ -85,9 +85,14 @@ def _meaning(kind: str, text: str, *, of_object: bool) -> Meaning:
     return Meaning.UNAVAILABLE
 
 
+def _status(text: str) -> int | None:
+    found = _STATUS.search(text)
+    return int(found.group(1)) if found else None
+
+
 def _cause(kind: str, text: str, secrets: Iterable[str]) -> str:
     message, source = _message(text)
-    cause = message or kind
+    cause = message or (f"status {status}" if (status := _status(text)) else kind)
     if words := _WORDS.search(message):
         cause = f"{words['code']}: {words['message']}".rstrip(": ")
     elif source:

@@ -42,6 +42,8 @@ class RemoteStore(ObjectStore):
         self._calls = Calls(settings, patience, operators.errors)
         self._can_start_after = operators.reading.capability().list_with_start_after
         self._has_seen_bucket = False
+        self._has_made_bucket = False
+        self._making_bucket = asyncio.Lock()
 
     def describe(self) -> str:
         return self._settings.describe()
@@ -158,10 +160,15 @@ class RemoteStore(ObjectStore):
         except BucketMissing:
             if self._bucket_maker is None:
                 raise
-            await self._bucket_maker.make()
-            self._bucket_maker = None
-            log.info("bucket created", store=self.describe())
+            await self._make_bucket_once(self._bucket_maker)
             await write()
+
+    async def _make_bucket_once(self, maker: BucketMaker) -> None:
+        async with self._making_bucket:
+            if not self._has_made_bucket:
+                await maker.make()
+                self._has_made_bucket = True
+                log.info("bucket created", store=self.describe())
 
     async def _upload(self, key: str, path: Path, size: int) -> None:
         """Write a large file in parts. When that fails nothing is there: only `close` makes an object of the parts."""
