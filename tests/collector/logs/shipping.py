@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from clocks import ManualClock
 from collector.ray_folders import NODE_A, SESSION, a_port_file, a_session
-from raykeeper.collector.logs.metrics import LogMetrics
 from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.shipper import LogShipper
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.sessions import SessionWatch
 from raykeeper.layout.keys import LogPackKey, parse_sealed_key
 from raykeeper.layout.logs import Hole, StoredLog, logs_of_packs, newest_by_path, read_log
@@ -87,7 +89,7 @@ class Scene:
 
     def start(self) -> None:
         """A new collector process."""
-        self.metrics = LogMetrics()
+        self.metrics = CollectorMetrics(CollectorRegistry())
         self.shipper = LogShipper(self.settings, self.watch, self.bucket, self.clock, self.metrics)
 
     async def restart(self) -> None:

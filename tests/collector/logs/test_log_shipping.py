@@ -305,6 +305,40 @@ async def test_one_fast_file_does_not_keep_others_waiting(tmp_path: Path) -> Non
     await scene.shipper.close()
 
 
+async def test_an_unreadable_file_is_counted_once_and_does_not_hold_up_others(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def refuse(path: str, flags: int, *rest: int) -> int:
+        if str(path).endswith("worker-secret.out"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", refuse)  # the tests may run as root, whom no permission stops
+    written(scene.logs / "worker-secret.out", b"secret")
+    written(scene.logs / "worker-plain.out", b"plain")
+    for _ in range(4):
+        await scene.tick()
+    assert set(scene.bucket.logs()) == {"worker-plain.out"}
+    assert scene.shipper.unsent_bytes == len(b"secret")
+    assert scene.metrics.registry.get_sample_value("raykeeper_collector_log_read_errors_total") == 1
+    monkeypatch.undo()
+    await scene.tick()
+    assert scene.bucket.text("worker-secret.out") == b"secret"
+
+
+async def test_metrics_show_what_is_followed_sent_and_waiting(scene: Scene) -> None:
+    def sample(name: str) -> float | None:
+        return scene.metrics.registry.get_sample_value(f"raykeeper_collector_log_{name}")
+
+    written(scene.logs / WORKER, b"12345")
+    await scene.look()
+    assert (sample("files"), sample("unsent_bytes"), sample("bytes_total")) == (1, 5, 0)
+    await scene.tick()
+    assert (sample("packs_total"), sample("unsent_bytes"), sample("bytes_total")) == (1, 0, 5)
+
+
 async def test_how_long_bytes_have_waited_is_known(scene: Scene) -> None:
     await scene.tick()
     written(scene.logs / "raylet.out", b"12345")

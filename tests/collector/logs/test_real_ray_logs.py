@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from bed.rayenv import ray_python
 from collector.logs.shipping import MemoryBucket
 from raykeeper.clock import SystemClock
-from raykeeper.collector.logs.metrics import LogMetrics
 from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.shipper import LogShipper
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.sessions import SessionWatch
 from raykeeper.layout.logs import logs_of_packs
 
@@ -34,7 +35,7 @@ class Shipping:
         self.watch = SessionWatch(root, self.clock)
         self.bucket = MemoryBucket()
         settings = LogShipperSettings(spool, "ns", "demo", "pod-1", user_tick_seconds=0.3, component_tick_seconds=1.0)
-        self.shipper = LogShipper(settings, self.watch, self.bucket, self.clock, LogMetrics())
+        self.shipper = LogShipper(settings, self.watch, self.bucket, self.clock, CollectorMetrics(CollectorRegistry()))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from raykeeper.collector.logs.metrics import LogMetrics
 from raykeeper.collector.logs.tracked import Group, TrackedFile, path_text
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.layout.packs import Gap
 from raykeeper.logs import Log
 
@@ -13,7 +13,7 @@ log = Log("raykeeper.collector.logs")
 class Losses:
     """The gaps that wait for a pack, and the counts since the start."""
 
-    def __init__(self, unknown_node: str, metrics: LogMetrics) -> None:
+    def __init__(self, unknown_node: str, metrics: CollectorMetrics) -> None:
         self._unknown_node = unknown_node
         self._metrics = metrics
         self._gaps: dict[Group, list[Gap]] = {}
@@ -31,14 +31,14 @@ class Losses:
             gap = Gap(file.name, file.generation, start, end - start, reason)
             self._gaps.setdefault(file.group or Group(file.session, self._unknown_node), []).append(gap)
             self.lost_bytes += gap.length
-            self._metrics.lost_bytes.inc(gap.length)
+            self._metrics.log_lost_bytes.inc(gap.length)
             log.warning("log bytes given up", path=gap.path, offset=start, length=gap.length, reason=reason)
 
     def unreadable(self, path: str, exc: OSError) -> None:
         """Say once for each path that it cannot be read."""
         if path not in self._complained:
             self._complained.add(path)
-            self._metrics.unreadable.inc()
+            self._metrics.log_read_errors.inc()
             log.warning("log cannot be read", path=path_text(path), reason=exc.strerror or str(exc))
 
     def gaps(self, group: Group) -> tuple[Gap, ...]:

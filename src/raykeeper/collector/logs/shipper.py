@@ -17,13 +17,13 @@ from typing import ParamSpec, Protocol, TypeVar
 from raykeeper.clock import Clock
 from raykeeper.collector.logs.kinds import Kind
 from raykeeper.collector.logs.losses import Losses
-from raykeeper.collector.logs.metrics import LogMetrics
 from raykeeper.collector.logs.plan import Queue, plan_flush, plan_turn
 from raykeeper.collector.logs.reading import LogReader, Parcel
 from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.times import unix_ns
 from raykeeper.collector.logs.tracked import Group
 from raykeeper.collector.logs.tracker import LogTracker, Sessions
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.layout.keys import LogPackKey, SessionId
 from raykeeper.layout.records import MissingLog
 from raykeeper.logs import Log
@@ -50,7 +50,7 @@ class LogShipper:
     """Ships every log file of every session below Ray's folder. `run` goes on until cancelled; `flush` is the end."""
 
     def __init__(
-        self, settings: LogShipperSettings, sessions: Sessions, bucket: Bucket, clock: Clock, metrics: LogMetrics
+        self, settings: LogShipperSettings, sessions: Sessions, bucket: Bucket, clock: Clock, metrics: CollectorMetrics
     ) -> None:
         self._settings = settings
         self._bucket = bucket
@@ -66,6 +66,8 @@ class LogShipper:
         self._is_flushing = False
         self._next_component_look = 0.0
         self._components_sent = float("-inf")
+        metrics.watch(metrics.log_unsent_bytes, lambda: self.unsent_bytes)
+        metrics.watch(metrics.log_unsent_seconds, lambda: self.oldest_unsent_seconds)
 
     @property
     def unsent_bytes(self) -> int:
@@ -115,10 +117,7 @@ class LogShipper:
         if is_component_look:
             self._next_component_look = self._clock.steady() + COMPONENT_LOOK_SECONDS
         await self._in_thread(self._tracker.scan, everything=is_component_look)
-        self._metrics.files.set(len(self._tracker))
-        self._metrics.open_files.set(len(self._tracker.open_files))
-        self._metrics.unsent_bytes.set(self.unsent_bytes)
-        self._metrics.oldest_unsent_seconds.set(self.oldest_unsent_seconds)
+        self._metrics.log_files.set(len(self._tracker))
 
     async def ship(self) -> None:
         """Put all that is new and due."""
@@ -138,7 +137,7 @@ class LogShipper:
             try:
                 await self.look()
             except Exception:
-                self._failed("looking at logs failed")
+                log.exception("looking at logs failed")
             self._has_looked.set()
             await asyncio.sleep(self._settings.user_tick_seconds)
 
@@ -149,12 +148,8 @@ class LogShipper:
             try:
                 await self.ship()
             except Exception:
-                self._failed("shipping logs failed")
+                log.exception("shipping logs failed")
                 await asyncio.sleep(FAILURE_PAUSE_SECONDS)
-
-    def _failed(self, message: str) -> None:
-        self._metrics.failures.inc()
-        log.exception(message)
 
     def _due_kinds(self) -> frozenset[Kind]:
         waited = self._clock.steady() - self._components_sent
@@ -178,9 +173,9 @@ class LogShipper:
     async def _deliver(self, parcel: Parcel) -> None:
         if parcel.data:
             await self._bucket.put(self._key(parcel.group), parcel.data)
-            self._metrics.packs.inc()
-            self._metrics.pack_bytes.inc(len(parcel.data))
-            self._metrics.sent_bytes.inc(parcel.text_bytes)
+            self._metrics.log_packs.inc()
+            self._metrics.log_pack_bytes.inc(len(parcel.data))
+            self._metrics.log_bytes.inc(parcel.text_bytes)
         await self._in_thread(self._reader.commit, parcel)
 
     def _key(self, group: Group) -> str:
