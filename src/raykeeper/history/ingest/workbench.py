@@ -66,7 +66,7 @@ class Workbench:
     """One session's ingest in one folder. Assumes that nobody else works in that folder."""
 
     def __init__(self, folder: Path, partition_bits: int, limits: Limits) -> None:
-        self._partials = folder / "partial"
+        self._partials = folder / f"partial-{partition_bits}"
         self._scratch = folder / "scratch"
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._partials.mkdir(parents=True, exist_ok=True)

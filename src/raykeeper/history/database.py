@@ -1,0 +1,152 @@
+"""DuckDB over the Parquet files of sessions: one bound statement at a time on each of a few connections.
+
+Queries wait for a connection in the order they came, so no session starves another; memory is limited for all together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Protocol, runtime_checkable
+
+import duckdb
+
+from raykeeper.errors import Unavailable
+from raykeeper.history.ingest.sqltext import literals
+from raykeeper.history.tables import ALL_TABLES, Table
+
+_TABLE_NAME = re.compile(rf"\b({'|'.join(ALL_TABLES)})\b")
+
+
+@runtime_checkable
+class FetchedOnDemand(Protocol):
+    """Files that are brought here when a query needs them."""
+
+    async def fetch(self, names: Sequence[str]) -> None:
+        """Have the files of these tables ready."""
+        ...
+
+
+@dataclass(frozen=True)
+class DatabaseSettings:
+    memory_bytes: int = 256 << 20
+    """For all queries together; larger sorts go to disk."""
+    connections: int = 4
+    """Statements at a time; more wait."""
+    threads: int = 2
+    timeout_seconds: float = 60.0
+    """A statement that runs longer is interrupted."""
+    waiting_limit: int = 500
+    """Statements that wait; one more is refused as unavailable, which a browser asks again in four seconds."""
+
+
+class Database:
+    """Answers statements over tables given as files. Start nothing else on its connections."""
+
+    def __init__(self, folder: Path, settings: DatabaseSettings | None = None) -> None:
+        self._settings = settings or DatabaseSettings()
+        self._root = _connect(folder, self._settings)
+        self._free: SimpleQueue[_Connection] = SimpleQueue()
+        for _ in range(self._settings.connections):
+            self._free.put(_Connection(self._root.cursor()))
+        self._threads = ThreadPoolExecutor(self._settings.connections, thread_name_prefix="query")
+        self._slots = asyncio.Semaphore(self._settings.connections)
+        self._waiting = 0
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)
+        self._root.close()
+
+    async def query(
+        self, sql: str, files: Mapping[str, Sequence[Path]], params: Mapping[str, object] | None = None
+    ) -> list[dict[str, Any]]:
+        """Rows of one statement that calls tables by their names; a table without files is empty.
+
+        Raises Unavailable when too much waits, memory is used up, or the time is over.
+        """
+        names = sorted(set(_TABLE_NAME.findall(sql)))
+        if isinstance(files, FetchedOnDemand):
+            await files.fetch(names)
+        views = {name: tuple(files.get(name, ())) for name in names}
+        if self._waiting >= self._settings.waiting_limit:
+            raise Unavailable("queries", f"{self._waiting} are waiting", retry_after=4)
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            return await self._run(sql, views, dict(params or {}))
+        finally:
+            self._slots.release()
+
+    async def _run(
+        self, sql: str, views: Mapping[str, tuple[Path, ...]], params: dict[str, object]
+    ) -> list[dict[str, Any]]:
+        connection = self._free.get_nowait()
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(self._threads, connection.rows, sql, views, params)
+        try:
+            return await asyncio.wait_for(asyncio.shield(running), self._settings.timeout_seconds)
+        except TimeoutError as exc:
+            raise Unavailable("queries", f"not done after {self._settings.timeout_seconds:g} s") from exc
+        except duckdb.OutOfMemoryException as exc:
+            raise Unavailable("queries", "the memory for all of them is used up", retry_after=4) from exc
+        finally:
+            await self._return(connection, running)
+
+    async def _return(self, connection: _Connection, running: asyncio.Future[Any]) -> None:
+        """Give the connection back once nothing runs on it, interrupting what is not wanted any more."""
+        if not running.done():
+            connection.interrupt()
+            await asyncio.wait([running])
+            running.exception()
+        self._free.put(connection)
+
+
+class _Connection:
+    """One connection, with the views it has."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        self._views: dict[str, tuple[Path, ...]] = {}
+
+    def interrupt(self) -> None:
+        self._cursor.interrupt()
+
+    def rows(self, sql: str, views: Mapping[str, tuple[Path, ...]], params: dict[str, object]) -> list[dict[str, Any]]:
+        for name, files in views.items():
+            if self._views.get(name) != files:
+                self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_source(ALL_TABLES[name], files)}")
+                self._views[name] = files
+        found = self._cursor.execute(sql, params or None)
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def _source(table: Table, files: Sequence[Path]) -> str:
+    if files:
+        return f"SELECT * FROM read_parquet({literals(files)})"  # noqa: S608 - our own paths, quoted
+    return "SELECT " + ", ".join(f'NULL::{column.type} AS "{column.name}"' for column in table.columns) + " WHERE false"
+
+
+def _connect(folder: Path, settings: DatabaseSettings) -> duckdb.DuckDBPyConnection:
+    """Nothing but files of `folder` can be read, whatever a statement says."""
+    connection = duckdb.connect(
+        config={
+            "memory_limit": f"{settings.memory_bytes}B",
+            "threads": settings.threads,
+            "temp_directory": str(folder / "spilled"),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+    )
+    connection.execute(f"SET allowed_directories = {literals([folder])}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection

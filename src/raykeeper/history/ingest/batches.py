@@ -1,0 +1,76 @@
+"""Which segments are read together and into how many ranges tasks are cut. Pure: the same inputs give the same plan."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+BATCH_BYTES = 16 << 20
+"""Of compressed segments read at a time: about 200 MB of text, two seconds of work, and so the step of progress."""
+
+RANGE_BYTES = 6 << 20
+"""Of compressed segments whose tasks are merged in memory at a time: about 20,000 of them."""
+
+MAX_RANGE_BITS = 12
+PARTITION_BITS = 6
+"""Batches are written into at most 2^6 partitions, each open at once; finer ranges read theirs through a filter."""
+
+TABLES_VERSION = "1"
+"""Part of every generation's name: raise it when the same events give other tables, and they are made anew."""
+
+
+@dataclass(frozen=True, order=True)
+class Segment:
+    """One event segment in the store."""
+
+    key: str
+    size: int
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    name: str
+    segments: tuple[Segment, ...]
+
+
+def plan_batches(segments: Iterable[Segment]) -> list[PlannedBatch]:
+    """The segments in the order of their keys (hour, then node), cut where a batch is full."""
+    batches: list[PlannedBatch] = []
+    pending: list[Segment] = []
+    size = 0
+    for segment in sorted(segments):
+        if pending and size + segment.size > BATCH_BYTES:
+            batches.append(_batch(pending))
+            pending, size = [], 0
+        pending.append(segment)
+        size += segment.size
+    return [*batches, _batch(pending)] if pending else batches
+
+
+def _batch(segments: Sequence[Segment]) -> PlannedBatch:
+    return PlannedBatch(_digest(segment.key for segment in segments), tuple(segments))
+
+
+def generation_name(input_keys: Iterable[str], cluster_end_ns: int | None) -> str:
+    """Of the tables made from exactly these inputs, and closed with the cluster."""
+    return _digest([TABLES_VERSION, str(cluster_end_ns), *sorted(input_keys)])
+
+
+def work_name(session: str) -> str:
+    """Of the folder in which a session's batches are read, so that a later ingest finds those already done."""
+    return _digest([TABLES_VERSION, session])
+
+
+def range_bits(input_bytes: int) -> int:
+    """Bits of task ids by which ranges are cut, for so many bytes of segments."""
+    ranges = -(-input_bytes // RANGE_BYTES)
+    return min(MAX_RANGE_BITS, max(0, ranges - 1).bit_length())
+
+
+def partition_bits(bits: int) -> int:
+    return min(PARTITION_BITS, bits)
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]

@@ -1,0 +1,162 @@
+"""The small records of a session, read from the store: who took part, how it ended, what the head's dashboard said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+import zstandard
+
+from raykeeper.history.ingest.closing import Ending, find_ending
+from raykeeper.history.ingest.jobs import Gap
+from raykeeper.layout.keys import (
+    PolledKey,
+    SessionId,
+    closed_record_key,
+    nodes_prefix,
+    parse_polled_key,
+    session_record_key,
+)
+from raykeeper.layout.records import (
+    ClosedRecord,
+    EndRecord,
+    NodeRecord,
+    PolledAnswer,
+    Record,
+    SessionRecord,
+    decode_record,
+)
+from raykeeper.storage.store import ObjectStat, ObjectStore
+
+READS_AT_ONCE = 16
+POLLED_LIMIT_BYTES = 256 << 20
+"""Of one answer, uncompressed: a damaged size must not make us allocate more."""
+R = TypeVar("R", bound=Record)
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All small records of one session, as they were found."""
+
+    record: SessionRecord | None = None
+    closed: ClosedRecord | None = None
+    nodes: tuple[NodeRecord, ...] = ()
+    """With the store's time of each heartbeat: a node's own clock may be off by hours."""
+    ends: tuple[EndRecord, ...] = ()
+    polled: tuple[str, ...] = ()
+    """Key of the newest answer of each path."""
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.record or self.closed or self.nodes or self.ends or self.polled)
+
+    def ending(self, now: datetime) -> Ending:
+        return find_ending(self.nodes, self.ends, self.closed, now)
+
+
+class FactReader:
+    """Reads one session's records again and again, each version of an object once."""
+
+    def __init__(self, store: ObjectStore, session: SessionId) -> None:
+        self._store = store
+        self._session = session
+        self._read: dict[str, tuple[datetime, Record | Gap]] = {}
+        self._newest_polled: dict[str, str] = {}
+        self._answers: dict[str, PolledAnswer] = {}
+        self._slots = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def read(self) -> Facts:
+        listed = [item async for item in self._store.list(nodes_prefix(self._session))]
+        nodes, ends, single, polled = await asyncio.gather(
+            self._records((item for item in listed if item.key.endswith("/node.json")), NodeRecord),
+            self._records((item for item in listed if item.key.endswith("/end.json")), EndRecord),
+            self._single_records(),
+            self._list_polled(),
+        )
+        return Facts(
+            record=single[0],
+            closed=single[1],
+            nodes=tuple(msgspec.structs.replace(node, beat_at=modified) for node, modified in nodes),
+            ends=tuple(end for end, _ in ends),
+            polled=polled,
+            gaps=tuple(found for _, found in self._read.values() if isinstance(found, Gap)),
+        )
+
+    async def answers(self, keys: Iterable[str]) -> dict[str, PolledAnswer]:
+        """The polled answers of these keys by path; each object is read once."""
+        wanted = list(keys)
+        missing = [key for key in wanted if key not in self._answers]
+        for key, answer in zip(missing, await asyncio.gather(*map(self._answer, missing)), strict=True):
+            if answer is not None:
+                self._answers[key] = answer
+        self._answers = {key: answer for key, answer in self._answers.items() if key in set(wanted)}
+        return {answer.path: answer for answer in self._answers.values()}
+
+    async def _records(self, items: Iterable[ObjectStat], kind: type[R]) -> list[tuple[R, datetime]]:
+        wanted = list(items)
+        found = await asyncio.gather(*(self._record(item, kind) for item in wanted))
+        return [(record, item.modified) for record, item in zip(found, wanted, strict=True) if record is not None]
+
+    async def _record(self, item: ObjectStat, kind: type[R]) -> R | None:
+        modified, known = self._read.get(item.key, (None, None))
+        if modified != item.modified:
+            async with self._slots:
+                data = await self._store.find(item.key)
+            if data is None:
+                return None
+            known = _decoded(item.key, data, kind)
+            self._read[item.key] = (item.modified, known)
+        return known if isinstance(known, kind) else None
+
+    async def _single_records(self) -> tuple[SessionRecord | None, ClosedRecord | None]:
+        record, closed = await asyncio.gather(
+            self._store.find(session_record_key(self._session)), self._store.find(closed_record_key(self._session))
+        )
+        return (
+            _found(session_record_key(self._session), record, SessionRecord),
+            _found(closed_record_key(self._session), closed, ClosedRecord),
+        )
+
+    async def _list_polled(self) -> tuple[str, ...]:
+        folders = await self._store.list_folders(PolledKey.prefix(self._session))
+        newest = await asyncio.gather(*map(self._newest_of, folders))
+        return tuple(sorted(key for key in newest if key))
+
+    async def _newest_of(self, folder: str) -> str | None:
+        prefix = f"{PolledKey.prefix(self._session)}{folder}/"
+        async with self._slots:
+            async for item in self._store.list(prefix, after=self._newest_polled.get(folder, "")):
+                if parse_polled_key(item.key):
+                    self._newest_polled[folder] = item.key
+        return self._newest_polled.get(folder)
+
+    async def _answer(self, key: str) -> PolledAnswer | None:
+        async with self._slots:
+            data = await self._store.find(key)
+        return None if data is None else decode_polled(data)
+
+
+def decode_polled(data: bytes) -> PolledAnswer | None:
+    """The answer, or None where the object is damaged."""
+    try:
+        text = zstandard.ZstdDecompressor().stream_reader(data).read(POLLED_LIMIT_BYTES)
+        answer = decode_record(text, PolledAnswer)
+    except (zstandard.ZstdError, msgspec.DecodeError):
+        return None
+    # A Raw keeps the whole text alive it was decoded from; here that is little more than itself.
+    return answer
+
+
+def _found(key: str, data: bytes | None, kind: type[R]) -> R | None:
+    decoded = None if data is None else _decoded(key, data, kind)
+    return decoded if isinstance(decoded, kind) else None
+
+
+def _decoded(key: str, data: bytes, kind: type[R]) -> R | Gap:
+    try:
+        return decode_record(data, kind)
+    except msgspec.DecodeError as exc:
+        return Gap(key, 0, f"damaged: {exc}")

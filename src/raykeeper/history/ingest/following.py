@@ -1,0 +1,194 @@
+"""Follows one session: each look at the store costs what is new, and yields what is ready."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from raykeeper.clock import Clock
+from raykeeper.history.ingest.batches import Segment
+from raykeeper.history.ingest.facts import FactReader, Facts, decode_polled
+from raykeeper.history.ingest.making import Shown, TableMaker, Wanted
+from raykeeper.history.ingest.manifests import (
+    Manifest,
+    NumberedManifest,
+    input_name,
+    newest_manifest,
+    publish_manifest,
+)
+from raykeeper.history.ingest.sweeping import sweep_tables
+from raykeeper.history.ingest.workbench import Limits
+from raykeeper.history.localcache import LocalCache
+from raykeeper.history.opened import OpenedSession, PolledHistory, Progress, SessionTables
+from raykeeper.layout.keys import (
+    EventSegmentKey,
+    PolledKey,
+    SessionId,
+    hour_of,
+    parse_polled_key,
+    parse_sealed_key,
+)
+from raykeeper.layout.records import PolledAnswer
+from raykeeper.logs import Log
+from raykeeper.storage.store import ObjectStore
+
+RELIST_SECONDS = 600
+"""All hours are listed again after this; in between only the last two, so a node's clock may be off."""
+PUBLISH_BYTES = 8 << 20
+"""New segments of a running session that are worth a manifest; and never less than a quarter of what has one."""
+_NS = 1_000_000_000
+log = Log(__name__)
+
+
+class Following:
+    """One session, as far as this replica has read it."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        cache: LocalCache,
+        session: SessionId,
+        clock: Clock,
+        ingests: asyncio.Semaphore,
+        limits: Limits,
+    ) -> None:
+        self.session = session
+        self._store = store
+        self._cache = cache
+        self._clock = clock
+        self._ingests = ingests
+        self._maker = TableMaker(store, cache, session, limits)
+        self._reader = FactReader(store, session)
+        self._published: NumberedManifest | None = None
+        self._current: Manifest | None = None
+        self._tables: tuple[Manifest, SessionTables] | None = None
+        self._listed: dict[str, Segment] = {}
+        self._relisted_at: float | None = None
+
+    async def look(self) -> AsyncIterator[OpenedSession]:
+        """What is ready, then what is new; nothing where the store has nothing of the session."""
+        await self._find_published()
+        if self._current is not None and self._current.is_final and self._current.facts is not None:
+            yield await self._opened(self._current, self._current.facts)
+        facts, _ = await asyncio.gather(self._reader.read(), self._list_segments())
+        if facts.is_empty and not self._listed and self._current is None:
+            return
+        async for manifest, progress in self._made(self._wanted(facts)):
+            yield await self._opened(manifest, facts, progress)
+        await self._publish(facts)
+
+    async def _find_published(self) -> None:
+        """Take over what another replica published, where it knows more than we do."""
+        found = await newest_manifest(self._store, self.session)
+        self._published = found
+        if found and not (self._current and set(self._current.inputs) > set(found.manifest.inputs)):
+            self._current = found.manifest
+
+    async def _list_segments(self) -> None:
+        now = self._clock.steady()
+        prefix, after = EventSegmentKey.prefix(self.session), ""
+        if self._relisted_at is not None and now - self._relisted_at < RELIST_SECONDS:
+            after = prefix + hour_of(int((self._clock.now() - timedelta(hours=1)).timestamp()) * _NS)
+        else:
+            self._relisted_at = now
+        async for item in self._store.list(prefix, after=after):
+            if isinstance(parse_sealed_key(item.key), EventSegmentKey):
+                self._listed[item.key] = Segment(item.key, item.size)
+
+    def _wanted(self, facts: Facts) -> Wanted:
+        ending = facts.ending(self._clock.now())
+        known = set(self._current.inputs if self._current else ())
+        new = tuple(item for key, item in sorted(self._listed.items()) if input_name(self.session, key) not in known)
+        end_ns = None if ending.ended_at is None else int(ending.ended_at.timestamp() * 1000) * 1_000_000
+        return Wanted(self._current, new, end_ns, ending.is_final)
+
+    async def _made(self, wanted: Wanted) -> AsyncIterator[tuple[Manifest, Progress]]:
+        """The tables of what is wanted; before them, once or more, what is ready of a long first ingest."""
+        if not self._needs_tables(wanted):
+            assert wanted.known is not None, "whatever has no tables needs them"  # noqa: S101 - narrows the type
+            self._current = msgspec.structs.replace(wanted.known, is_final=wanted.is_final)
+            yield self._current, Progress(1, 1)
+            return
+        shown: asyncio.Queue[Shown] = asyncio.Queue()
+        making = asyncio.create_task(self._make(wanted, shown.put_nowait))
+        try:
+            while not making.done():
+                getting = asyncio.create_task(shown.get())
+                await asyncio.wait([making, getting], return_when=asyncio.FIRST_COMPLETED)
+                if getting.done():
+                    partial = getting.result()
+                    yield partial.manifest, Progress(partial.done_bytes, partial.total_bytes)
+                getting.cancel()
+        finally:
+            making.cancel()
+        self._current = await making
+        yield self._current, Progress(1, 1)
+
+    async def _make(self, wanted: Wanted, show: Callable[[Shown], None]) -> Manifest:
+        async with self._ingests:
+            return await self._maker.make(wanted, show)
+
+    def _needs_tables(self, wanted: Wanted) -> bool:
+        known = wanted.known
+        return known is None or bool(wanted.new) or known.cluster_end_ns != wanted.cluster_end_ns
+
+    async def _publish(self, facts: Facts) -> None:
+        """Let other replicas have the tables, once they are final or hold enough that is new."""
+        current, published = self._current, self._published
+        if current is None or not is_worth_publishing(current, published.manifest if published else None):
+            return
+        manifest = msgspec.structs.replace(current, facts=facts if current.is_final else None)
+        await self._maker.publish_files(manifest)
+        number = published.number + 1 if published else 1
+        if await publish_manifest(self._store, self.session, number, manifest):
+            self._published, self._current = NumberedManifest(number, manifest), manifest
+            log.info("session ingested", session=str(self.session), manifest=number, tasks=manifest.tasks)
+            await sweep_tables(self._store, self.session, manifest, number, self._clock.now())
+
+    async def _opened(self, manifest: Manifest, facts: Facts, progress: Progress | None = None) -> OpenedSession:
+        return OpenedSession(
+            id=self.session,
+            tables=await self._session_tables(manifest),
+            as_of=datetime.fromtimestamp(manifest.as_of_ns / _NS, UTC),
+            is_final=manifest.is_final and (progress is None or progress.is_done),
+            ended_at=facts.ending(self._clock.now()).ended_at,
+            progress=progress or Progress(1, 1),
+            history=PolledHistory(self._polled_keys, self._polled_answer),
+            record=facts.record,
+            closed=facts.closed,
+            nodes=facts.nodes,
+            ends=facts.ends,
+            polled=await self._reader.answers(facts.polled),
+            gaps=tuple(sorted({*manifest.gaps, *facts.gaps})),
+            tasks=manifest.tasks,
+        )
+
+    async def _session_tables(self, manifest: Manifest) -> SessionTables:
+        """The same object for the same files, so that they are held once."""
+        if self._tables is None or self._tables[0].tables != manifest.tables:
+            tables = SessionTables(self._store, self._cache, manifest.tables)
+            published = self._published
+            if published is None or published.manifest.tables != manifest.tables:
+                await tables.fetch(list(tables))  # the store does not have them: they must not be evicted
+            self._tables = (manifest, tables)
+        return self._tables[1]
+
+    async def _polled_keys(self, path: str) -> tuple[PolledKey, ...]:
+        listed = [item.key async for item in self._store.list(PolledKey.name_prefix(self.session, path))]
+        return tuple(key for key in map(parse_polled_key, listed) if key)
+
+    async def _polled_answer(self, key: PolledKey) -> PolledAnswer | None:
+        data = await self._store.find(key.key)
+        return None if data is None else decode_polled(data)
+
+
+def is_worth_publishing(current: Manifest, published: Manifest | None) -> bool:
+    """Whether other replicas gain by these tables: they are final, or hold a good part more than the published ones."""
+    if published is None:
+        return current.is_final or current.input_bytes >= PUBLISH_BYTES
+    if current.is_final:
+        return published.generation != current.generation or not published.is_final
+    return current.input_bytes - published.input_bytes >= max(PUBLISH_BYTES, published.input_bytes // 4)

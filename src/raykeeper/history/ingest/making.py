@@ -1,0 +1,238 @@
+"""Makes the tables of one session: fetch, project and merge what is new, then file the result.
+
+Guarantees: the files' names follow from the inputs, so any replica may do this, twice at once or again after a crash,
+and the same objects come out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from raykeeper.history.ingest.batches import (
+    PlannedBatch,
+    Segment,
+    generation_name,
+    partition_bits,
+    plan_batches,
+    range_bits,
+    work_name,
+)
+from raykeeper.history.ingest.child import ChildWorkbench
+from raykeeper.history.ingest.inprocess import InProcessWorkbench
+from raykeeper.history.ingest.jobs import Batch, Gap, Merged, MergeOrder, Projected, Slice
+from raykeeper.history.ingest.manifests import Manifest, TableFile, input_name
+from raykeeper.history.ingest.workbench import Limits
+from raykeeper.history.localcache import LocalCache
+from raykeeper.layout.keys import SessionId, parse_sealed_key, table_key
+from raykeeper.storage.store import ObjectStore
+
+CHILD_BYTES = 4 << 20
+"""New segments above this are ingested by a process of their own; starting one costs 0.3 s and 60 MB."""
+FETCHES_AT_ONCE = 8
+PROVISIONAL_BATCHES = (1, 4, 16, 64)
+"""After so many batches of a first ingest, what is there is shown."""
+
+
+class Bench(Protocol):
+    async def project(self, batch: Batch) -> Projected: ...
+    async def merge(self, order: MergeOrder) -> Merged: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The tables to make."""
+
+    known: Manifest | None
+    """Tables to build upon."""
+    new: tuple[Segment, ...]
+    cluster_end_ns: int | None
+    is_final: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Provisional tables of an ingest that goes on."""
+
+    manifest: Manifest
+    done_bytes: int
+    total_bytes: int
+
+
+class TableMaker:
+    """Makes tables of one session and keeps their files in the cache."""
+
+    def __init__(self, store: ObjectStore, cache: LocalCache, session: SessionId, limits: Limits) -> None:
+        self._store = store
+        self._cache = cache
+        self._session = session
+        self._limits = limits
+
+    async def make(self, wanted: Wanted, show: Callable[[Shown], None]) -> Manifest:
+        """Tables of all that is known and new; not published yet. `show` is called as a long first ingest goes on."""
+        draft = self._draft(wanted)
+        bits = range_bits(draft.input_bytes)
+        async with self._cache.work_folder(work_name(str(self._session))) as folder:
+            async with self._bench(folder, partition_bits(bits), wanted.new) as bench:
+                run = _Run(self, wanted, draft, folder, bench, bits)
+                gaps = await run.project_all(show)
+                merged = await run.merge(folder / "tables", [batch.name for batch in run.batches])
+            return _completed(draft, gaps, merged, self.adopt(draft.generation, merged.tables))
+
+    async def publish_files(self, manifest: Manifest) -> None:
+        """Put every table file into the store; the same file twice is the same bytes."""
+        files = list(manifest.files())
+        paths = await self._cache.hold(self._store, [file.key for file in files])
+        try:
+            for start in range(0, len(files), FETCHES_AT_ONCE):
+                some = list(zip(files, paths, strict=True))[start : start + FETCHES_AT_ONCE]
+                await asyncio.gather(*(self._store.put_file(file.key, path) for file, path in some))
+        finally:
+            self._cache.release(paths)
+
+    def adopt(self, name: str, tables: Mapping[str, Sequence[Path]]) -> dict[str, tuple[TableFile, ...]]:
+        """File the tables in the cache under the keys they have, or will have, in the store."""
+        adopted: dict[str, tuple[TableFile, ...]] = {}
+        for table, paths in tables.items():
+            files = [TableFile(table_key(self._session, table, f"{name}-{p.stem}"), p.stat().st_size) for p in paths]
+            for file, path in zip(files, paths, strict=True):
+                self._cache.adopt(self._store, file.key, path)
+            adopted[table] = tuple(files)
+        return adopted
+
+    async def base_files(self, manifest: Manifest | None) -> dict[str, tuple[Path, ...]]:
+        if manifest is None:
+            return {}
+        return {
+            table: tuple(await self._cache.hold(self._store, [file.key for file in files]))
+            for table, files in manifest.tables.items()
+        }
+
+    def release(self, tables: Mapping[str, Sequence[Path]]) -> None:
+        for paths in tables.values():
+            self._cache.release(paths)
+
+    async def fetch(self, batch: PlannedBatch, target: Path) -> tuple[Batch, list[Gap]]:
+        """The batch's segments in one file; one that is gone from the store is a gap."""
+        slices: list[Slice] = []
+        gaps: list[Gap] = []
+        with target.open("wb") as file:
+            for start in range(0, len(batch.segments), FETCHES_AT_ONCE):
+                some = batch.segments[start : start + FETCHES_AT_ONCE]
+                for segment, data in zip(
+                    some, await asyncio.gather(*(self._store.find(item.key) for item in some)), strict=True
+                ):
+                    if data is None:
+                        gaps.append(Gap(segment.key, 0, "gone from the store"))
+                    elif data:
+                        slices.append(Slice(segment.key, file.tell(), len(data)))
+                        file.write(data)
+        return Batch(batch.name, target, tuple(slices)), gaps
+
+    def _draft(self, wanted: Wanted) -> Manifest:
+        """The manifest without its tables."""
+        known = wanted.known
+        names = {input_name(self._session, segment.key) for segment in wanted.new} | set(known.inputs if known else ())
+        sealed = (key.sealed_ns for segment in wanted.new if (key := parse_sealed_key(segment.key)))
+        return Manifest(
+            generation=generation_name(names, wanted.cluster_end_ns),
+            inputs=tuple(sorted(names)),
+            input_bytes=sum(segment.size for segment in wanted.new) + (known.input_bytes if known else 0),
+            tables={},
+            tasks=0,
+            as_of_ns=max([*sealed, known.as_of_ns if known else 0]),
+            is_final=wanted.is_final,
+            cluster_end_ns=wanted.cluster_end_ns,
+            gaps=known.gaps if known else (),
+        )
+
+    @asynccontextmanager
+    async def _bench(self, folder: Path, bits: int, new: Iterable[Segment]) -> AsyncIterator[Bench]:
+        is_large = sum(segment.size for segment in new) > CHILD_BYTES
+        bench: Bench
+        if is_large:
+            bench = await ChildWorkbench.start(folder, bits, self._limits)
+        else:
+            bench = await InProcessWorkbench.start(folder, bits, self._limits)
+        try:
+            yield bench
+        finally:
+            await bench.close()
+
+
+class _Run:
+    """One ingest on its way through the bench."""
+
+    def __init__(
+        self, maker: TableMaker, wanted: Wanted, draft: Manifest, folder: Path, bench: Bench, bits: int
+    ) -> None:
+        self._maker = maker
+        self._wanted = wanted
+        self._draft = draft
+        self._folder = folder
+        self._bench = bench
+        self._bits = bits
+        self.batches = plan_batches(wanted.new)
+
+    async def project_all(self, show: Callable[[Shown], None]) -> list[Gap]:
+        """Project batch by batch, fetching the next one meanwhile."""
+        gaps: list[Gap] = []
+        done_bytes, total = 0, sum(segment.size for segment in self._wanted.new)
+        following = self._fetch_later(0)
+        try:
+            for number, planned in enumerate(self.batches, 1):
+                batch, missing = await following
+                following = self._fetch_later(number)
+                projected = await self._bench.project(batch)
+                batch.file.unlink(missing_ok=True)
+                gaps += [*missing, *projected.gaps]
+                done_bytes += sum(segment.size for segment in planned.segments)
+                if self._wanted.known is None and number in PROVISIONAL_BATCHES and number * 2 < len(self.batches):
+                    show(Shown(await self._provisional(number, gaps), done_bytes, total))
+        finally:
+            following.cancel()
+        return gaps
+
+    async def merge(self, into: Path, batches: Sequence[str]) -> Merged:
+        base = await self._maker.base_files(self._wanted.known)
+        try:
+            return await self._bench.merge(
+                MergeOrder(into, tuple(batches), self._bits, base, self._draft.cluster_end_ns)
+            )
+        finally:
+            self._maker.release(base)
+
+    def _fetch_later(self, number: int) -> asyncio.Task[tuple[Batch, list[Gap]]]:
+        return asyncio.create_task(self._fetch(number))
+
+    async def _fetch(self, number: int) -> tuple[Batch, list[Gap]]:
+        if number >= len(self.batches):
+            return Batch("", self._folder, ()), []
+        planned = self.batches[number]
+        return await self._maker.fetch(planned, self._folder / f"{planned.name}.zst")
+
+    async def _provisional(self, number: int, gaps: Sequence[Gap]) -> Manifest:
+        merged = await self.merge(self._folder / "provisional", [batch.name for batch in self.batches[:number]])
+        files = self._maker.adopt(f"{self._draft.generation}-first-{number}", merged.tables)
+        return _completed(self._draft, gaps, merged, files)
+
+
+def _completed(
+    draft: Manifest, gaps: Iterable[Gap], merged: Merged, tables: dict[str, tuple[TableFile, ...]]
+) -> Manifest:
+    return Manifest(
+        generation=draft.generation,
+        inputs=draft.inputs,
+        input_bytes=draft.input_bytes,
+        tables=tables,
+        tasks=merged.tasks,
+        as_of_ns=draft.as_of_ns,
+        is_final=draft.is_final,
+        cluster_end_ns=draft.cluster_end_ns,
+        gaps=tuple(sorted({*draft.gaps, *gaps})),
+    )

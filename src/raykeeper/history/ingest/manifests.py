@@ -1,0 +1,75 @@
+"""Which table files hold which segments: `manifests/<n>.json`, created once each. The highest n is the truth."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import msgspec
+
+from raykeeper.history.ingest.facts import Facts
+from raykeeper.history.ingest.jobs import Gap
+from raykeeper.layout.keys import EventSegmentKey, SessionId, manifest_key, manifests_prefix
+from raykeeper.storage.errors import ObjectMissing
+from raykeeper.storage.store import ObjectStore
+
+
+class TableFile(msgspec.Struct, frozen=True):
+    key: str
+    size: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One state of a session's tables."""
+
+    generation: str
+    inputs: tuple[str, ...]
+    """Keys of the segments that are in the tables, behind the session's prefix of events; sorted."""
+    input_bytes: int
+    tables: dict[str, tuple[TableFile, ...]]
+    tasks: int
+    as_of_ns: int
+    """When the newest segment was sealed."""
+    is_final: bool
+    cluster_end_ns: int | None = None
+    gaps: tuple[Gap, ...] = ()
+    facts: Facts | None = None
+    """What the small records said, once they cannot change any more: a final session opens without reading them."""
+
+    def files(self) -> Iterator[TableFile]:
+        return (file for files in self.tables.values() for file in files)
+
+
+class NumberedManifest(msgspec.Struct, frozen=True):
+    number: int
+    manifest: Manifest
+
+
+async def newest_manifest(store: ObjectStore, session: SessionId) -> NumberedManifest | None:
+    """The truth about a session's tables; None where there are none yet."""
+    while True:
+        numbers = [number async for number in _numbers(store, session)]
+        if not numbers:
+            return None
+        try:
+            data = await store.get(manifest_key(session, numbers[-1]))
+        except ObjectMissing:
+            continue  # a newer one took its place since the list was made
+        return NumberedManifest(numbers[-1], msgspec.json.decode(data, type=Manifest))
+
+
+async def publish_manifest(store: ObjectStore, session: SessionId, number: int, manifest: Manifest) -> bool:
+    """Whether it is now manifest `number`; False when another replica was first."""
+    return await store.create(manifest_key(session, number), msgspec.json.encode(manifest))
+
+
+def input_name(session: SessionId, key: str) -> str:
+    """A segment's key as manifests spell it."""
+    return key.removeprefix(EventSegmentKey.prefix(session))
+
+
+async def _numbers(store: ObjectStore, session: SessionId) -> AsyncIterator[int]:
+    prefix = manifests_prefix(session)
+    async for item in store.list(prefix):
+        name = item.key.removeprefix(prefix).removesuffix(".json")
+        if name.isdigit():
+            yield int(name)

@@ -1,0 +1,138 @@
+"""Opens sessions: finds what is new in the store, has it made into tables, and hands out what is ready.
+
+Any replica may do this at any time. Concurrent opens of a session share one look at the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from raykeeper.clock import Clock
+from raykeeper.errors import RaykeeperError
+from raykeeper.history.ingest.following import Following
+from raykeeper.history.ingest.workbench import Limits
+from raykeeper.history.localcache import LocalCache
+from raykeeper.history.opened import OpenedSession
+from raykeeper.layout.keys import SessionId
+from raykeeper.storage.store import ObjectStore
+
+SESSIONS_LIMIT = 200
+"""Sessions kept ready; the longest unused are let go of."""
+
+
+class SessionMissing(RaykeeperError):
+    """The store has nothing of that session."""
+
+    def __init__(self, session: SessionId) -> None:
+        super().__init__(f"there is no session {session}")
+        self.session = session
+
+
+@dataclass(frozen=True)
+class SessionsSettings:
+    folder: Path
+    cache_bytes: int = 10 << 30
+    """Of fetched objects on the local disk."""
+    ingests_at_once: int = 1
+    """Each may use `limits`; further ones wait."""
+    limits: Limits = field(default_factory=Limits)
+    running_freshness: timedelta = timedelta(seconds=3)
+    """A running session is looked at again after this; the dashboard asks every four seconds."""
+    final_freshness: timedelta = timedelta(minutes=5)
+    """A final session is looked at again for late segments after this."""
+    patience: timedelta = timedelta(seconds=1)
+    """How long an answer waits for fresher tables where older ones are at hand."""
+
+
+class Sessions:
+    """The sessions of one store."""
+
+    def __init__(self, store: ObjectStore, clock: Clock, settings: SessionsSettings) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self.cache = LocalCache(settings.folder, settings.cache_bytes)
+        self._ingests = asyncio.Semaphore(settings.ingests_at_once)
+        self._entries: OrderedDict[SessionId, _Entry] = OrderedDict()
+
+    async def open(self, session: SessionId) -> OpenedSession:
+        """The session as of a moment ago, or what is ready of it. Raises SessionMissing and what the store raises."""
+        entry = self._entries.setdefault(session, _Entry(self._following(session)))
+        self._entries.move_to_end(session)
+        self._let_go()
+        if not self._is_fresh(entry):
+            entry.refresh(self._clock)
+        while entry.opened is None:
+            await entry.wait()
+        if entry.task and not entry.opened.is_final:
+            await asyncio.wait([entry.task], timeout=self._settings.patience.total_seconds())
+        return entry.opened
+
+    async def close(self) -> None:
+        """Stop what is under way; what is finished stays on disk."""
+        tasks = [entry.task for entry in self._entries.values() if entry.task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._entries.clear()
+        self.cache.close()
+
+    def _following(self, session: SessionId) -> Following:
+        return Following(self._store, self.cache, session, self._clock, self._ingests, self._settings.limits)
+
+    def _is_fresh(self, entry: _Entry) -> bool:
+        if entry.opened is None or entry.refreshed_at is None:
+            return False
+        settings = self._settings
+        allowed = settings.final_freshness if entry.opened.is_final else settings.running_freshness
+        return self._clock.steady() - entry.refreshed_at < allowed.total_seconds()
+
+    def _let_go(self) -> None:
+        idle = [session for session, entry in self._entries.items() if entry.task is None]
+        for session in idle[: max(0, len(self._entries) - SESSIONS_LIMIT)]:
+            del self._entries[session]
+
+
+class _Entry:
+    """One session, and the look at the store that is under way."""
+
+    def __init__(self, following: Following) -> None:
+        self._following = following
+        self.opened: OpenedSession | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.refreshed_at: float | None = None
+        self._shown = asyncio.Event()
+
+    def refresh(self, clock: Clock) -> None:
+        """Look at the store, unless somebody does."""
+        if self.task is None:
+            self.task = asyncio.create_task(self._refresh(clock))
+            self.task.add_done_callback(self._refreshed)
+
+    async def wait(self) -> None:
+        """Until there is something to show. Raises what the look at the store raised."""
+        if self.task is None:
+            raise SessionMissing(self._following.session)
+        shown = asyncio.create_task(self._shown.wait())
+        try:
+            await asyncio.wait([self.task, shown], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            shown.cancel()
+        if self.opened is None and self.task.done():
+            self.task.result()
+            raise SessionMissing(self._following.session)
+
+    async def _refresh(self, clock: Clock) -> None:
+        async for opened in self._following.look():
+            self.opened = opened
+            self._shown.set()
+        self.refreshed_at = clock.steady()
+
+    def _refreshed(self, task: asyncio.Task[None]) -> None:
+        self.task = None
+        if not task.cancelled():
+            task.exception()  # whoever waited has raised it; whoever has older tables goes on with them

@@ -1,0 +1,185 @@
+"""A bounded folder of fetched objects, shared by the processes of one machine. Losing it loses nothing but time.
+
+What is in use is a hard link in a folder of this process's own: no other process can evict it from under a query.
+Guarantees: a file is there whole or not at all, whenever a process dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from raykeeper.storage.store import ObjectStore
+
+FETCHES_AT_ONCE = 16
+_LOCK_POLL_SECONDS = 0.05
+
+
+class LocalCache:
+    """Objects of one store by key; the longest unused go first once there are more than `limit_bytes`."""
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        self._objects = folder / "objects"
+        self._incoming = folder / "incoming"
+        self._works = folder / "work"
+        self._limit_bytes = limit_bytes
+        for path in (self._objects, self._incoming, self._works, folder / "held"):
+            path.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(folder / "held")
+        self._held, self._lock = _own_folder(folder / "held")
+        self._holders: Counter[str] = Counter()
+        self._fetching: dict[str, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(FETCHES_AT_ONCE)
+
+    def close(self) -> None:
+        """Let go of everything that is held."""
+        shutil.rmtree(self._held, ignore_errors=True)
+        os.close(self._lock)
+
+    async def hold(self, store: ObjectStore, keys: Iterable[str]) -> list[Path]:
+        """Local files of these objects, fetched where they are not there yet, until `release` is called."""
+        return await asyncio.gather(*(self._hold_one(store, key) for key in keys))
+
+    def held_path(self, store: ObjectStore, key: str) -> Path:
+        """Where the object's file is while it is held."""
+        return self._held / _file_name(store, key)
+
+    def release(self, paths: Iterable[Path]) -> None:
+        """These files are not needed any more."""
+        for path in paths:
+            self._holders[path.name] -= 1
+            if self._holders[path.name] <= 0:
+                del self._holders[path.name]
+                path.unlink(missing_ok=True)
+
+    def adopt(self, store: ObjectStore, key: str, path: Path) -> None:
+        """Take a local file for what the store has, or will have, under the key."""
+        path.replace(self._objects / _file_name(store, key))
+        self._evict()
+
+    @asynccontextmanager
+    async def work_folder(self, name: str) -> AsyncIterator[Path]:
+        """A folder that one process of the machine uses at a time; what was left in it by a dead one is still there.
+
+        It is removed when the work ends well.
+        """
+        folder = self._works / name
+        while (lock := _try_lock(self._works / f"{name}.lock")) is None:  # noqa: ASYNC110 - see below
+            await asyncio.sleep(_LOCK_POLL_SECONDS)  # another process's lock tells nobody when it is free
+        try:
+            folder.mkdir(exist_ok=True)
+            yield folder
+            await asyncio.to_thread(shutil.rmtree, folder)
+        finally:
+            os.close(lock)
+
+    async def _hold_one(self, store: ObjectStore, key: str) -> Path:
+        name = _file_name(store, key)
+        self._holders[name] += 1
+        try:
+            while not self._link(name):
+                await self._fetch(store, key, name)
+        except BaseException:
+            self.release([self._held / name])
+            raise
+        return self._held / name
+
+    def _link(self, name: str) -> bool:
+        """Hold a file that is there; False when it is not."""
+        held, source = self._held / name, self._objects / name
+        try:
+            os.utime(source)  # used just now
+        except FileNotFoundError:
+            return held.exists()
+        try:
+            os.link(source, held)
+        except FileExistsError:
+            return True
+        except FileNotFoundError:
+            return False
+        return True
+
+    async def _fetch(self, store: ObjectStore, key: str, name: str) -> None:
+        """Fetch an object once, however many wait for it."""
+        if name not in self._fetching:
+            task = asyncio.create_task(self._fetch_file(store, key, name))
+            self._fetching[name] = task
+            task.add_done_callback(lambda _: self._fetching.pop(name, None))
+        await asyncio.shield(self._fetching[name])
+
+    async def _fetch_file(self, store: ObjectStore, key: str, name: str) -> None:
+        incoming = self._incoming / f"{name}-{os.urandom(6).hex()}"
+        try:
+            async with self._slots:
+                await store.get_file(key, incoming)
+            os.link(incoming, self._held / name)  # before anything may evict it
+        except FileExistsError:
+            return
+        finally:
+            if incoming.exists():
+                incoming.replace(self._objects / name)
+        self._evict()
+
+    def _evict(self) -> None:
+        """Remove the longest unused files nobody holds, until the rest is within the limit."""
+        found = sorted(_files(self._objects), key=lambda item: item[1].st_mtime_ns)
+        excess = sum(status.st_size for _, status in found) - self._limit_bytes
+        for path, status in found:
+            if excess <= 0:
+                return
+            if status.st_nlink == 1:
+                path.unlink(missing_ok=True)
+                excess -= status.st_size
+
+
+def _file_name(store: ObjectStore, key: str) -> str:
+    digest = hashlib.sha256(f"{store.describe()}\0{key}".encode()).hexdigest()[:24]
+    return f"{digest}-{key.rsplit('/', 1)[-1]}"
+
+
+def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    found = []
+    for entry in os.scandir(folder):
+        try:
+            found.append((Path(entry.path), entry.stat()))
+        except FileNotFoundError:
+            continue  # another process evicted it
+    return found
+
+
+def _own_folder(parent: Path) -> tuple[Path, int]:
+    """A new folder, and the lock that says that its owner lives."""
+    name = os.urandom(8).hex()
+    lock = _try_lock(parent / f"{name}.lock")
+    assert lock is not None, "a name nobody else knows"  # noqa: S101 - narrows the type
+    folder = parent / name
+    folder.mkdir()
+    return folder, lock
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the folders of processes that died: their locks are free."""
+    for path in parent.glob("*.lock"):
+        lock = _try_lock(path)
+        if lock is not None:
+            shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+            path.unlink(missing_ok=True)
+            os.close(lock)
+
+
+def _try_lock(path: Path) -> int | None:
+    """A descriptor that holds the lock until it is closed or the process dies; None while another has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -1,0 +1,95 @@
+"""A session as endpoints see it: its tables as local files, its small records, and how much of it is there."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from raykeeper.history.ingest.jobs import Gap
+from raykeeper.history.ingest.manifests import TableFile
+from raykeeper.history.localcache import LocalCache
+from raykeeper.layout.keys import PolledKey, SessionId
+from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord, PolledAnswer, SessionRecord
+from raykeeper.storage.store import ObjectStore
+
+
+class SessionTables(Mapping[str, tuple[Path, ...]]):
+    """The files of each table, by its name. They are on disk once `fetch` was called for it."""
+
+    def __init__(self, store: ObjectStore, cache: LocalCache, tables: Mapping[str, Sequence[TableFile]]) -> None:
+        self._store = store
+        self._cache = cache
+        self._keys = {name: [file.key for file in files] for name, files in tables.items()}
+        self._fetched: set[str] = set()
+        self._held: list[Path] = []
+        weakref.finalize(self, cache.release, self._held)
+
+    async def fetch(self, names: Sequence[str]) -> None:
+        """Have the files of these tables here, for as long as this object lives."""
+        for name in names:
+            if name in self._fetched or name not in self._keys:
+                continue
+            self._held += await self._cache.hold(self._store, self._keys[name])
+            self._fetched.add(name)
+
+    def __getitem__(self, name: str) -> tuple[Path, ...]:
+        return tuple(self._cache.held_path(self._store, key) for key in self._keys[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the ingest of what is shown has come."""
+
+    done_bytes: int
+    total_bytes: int
+
+    @property
+    def is_done(self) -> bool:
+        return self.done_bytes >= self.total_bytes
+
+
+@dataclass(frozen=True)
+class PolledHistory:
+    """Earlier answers of the head's dashboard, read when they are asked for."""
+
+    keys_of: Callable[[str], Awaitable[tuple[PolledKey, ...]]]
+    read: Callable[[PolledKey], Awaitable[PolledAnswer | None]]
+
+
+@dataclass(frozen=True)
+class OpenedSession:
+    """One session, ready to be read."""
+
+    id: SessionId
+    tables: SessionTables
+    as_of: datetime
+    """What was sealed later is not in it."""
+    is_final: bool
+    """No node will send more."""
+    ended_at: datetime | None
+    """When the cluster ended; None while it runs."""
+    progress: Progress
+    history: PolledHistory
+    record: SessionRecord | None = None
+    closed: ClosedRecord | None = None
+    nodes: tuple[NodeRecord, ...] = ()
+    ends: tuple[EndRecord, ...] = ()
+    polled: Mapping[str, PolledAnswer] = field(default_factory=dict)
+    """The newest answer for each path."""
+    gaps: tuple[Gap, ...] = ()
+    """What should be in the tables and is not."""
+    tasks: int = 0
+    """Attempts in the tables."""
+
+    async def polled_versions(self, path: str) -> tuple[PolledKey, ...]:
+        """Every answer that was kept for a path, oldest first; `history.read` opens one."""
+        return await self.history.keys_of(path)
