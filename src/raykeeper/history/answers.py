@@ -36,6 +36,8 @@ class Listed:
     matching: int
     """What all filters leave."""
     warnings: tuple[str, ...] = ()
+    partial_failure: str | None = ""
+    """Ray has None instead of no text where a list is gathered from all nodes."""
 
 
 def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -48,15 +50,15 @@ def dashboard_response(message: str, data: Mapping[str, object], status: int = 2
     return json_response({"result": status == 200, "msg": message, "data": data}, status)
 
 
-def list_response(listed: Listed, partial_failure: str | None = "") -> Response:
+def list_response(listed: Listed) -> Response:
     """The state API's envelope around rows."""
-    return dashboard_response("", {"result": _counted(listed, listed.rows, partial_failure)})
+    return dashboard_response("", {"result": _counted(listed, listed.rows)})
 
 
-def summary_response(listed: Listed, summary: Mapping[str, object], partial_failure: str | None = "") -> Response:
+def summary_response(listed: Listed, summary: Mapping[str, object]) -> Response:
     """The state API's envelope around a summary; Ray files it under the one node id `cluster`."""
     result = {"node_id_to_summary": {"cluster": summary}}
-    return dashboard_response("", {"result": _counted(listed, result, partial_failure)})
+    return dashboard_response("", {"result": _counted(listed, result)})
 
 
 def refused_response(message: str, status: int = 400) -> Response:
@@ -81,12 +83,12 @@ def raw_response(body: bytes | msgspec.Raw, status: int = 200) -> Response:
     return Response(bytes(body), status, media_type=JSON)
 
 
-def _counted(listed: Listed, result: object, partial_failure: str | None) -> dict[str, object]:
+def _counted(listed: Listed, result: object) -> dict[str, object]:
     return {
         "total": listed.total,
         "num_after_truncation": listed.after_source,
         "num_filtered": listed.matching,
         "result": result,
-        "partial_failure_warning": partial_failure,
+        "partial_failure_warning": listed.partial_failure,
         "warnings": list(listed.warnings) or None,
     }

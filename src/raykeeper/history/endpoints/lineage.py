@@ -54,7 +54,7 @@ class Node:
 
 
 def summarize_lineage(attempts: Sequence[Attempt], actors: Iterable[Actor]) -> dict[str, Any]:
-    """The tree under `summary`. Attempts come by task id; a later attempt speaks for its task."""
+    """The tree under `summary`. Of several attempts of a task the first speaks for it."""
     root = _Forest(attempts, actors).grown()
     nodes = list(_preorder(root))
     for node in reversed(nodes):
@@ -69,8 +69,8 @@ class _Forest:
 
     def __init__(self, attempts: Sequence[Attempt], actors: Iterable[Actor]) -> None:
         self._attempts = attempts
-        self._tasks = {attempt.task_id: attempt for attempt in attempts}
-        self._makers = {item.actor_id: item for item in attempts if item.type == "ACTOR_CREATION_TASK"}
+        self._tasks = {attempt.task_id: attempt for attempt in reversed(attempts)}
+        self._makers = {item.actor_id: item for item in reversed(attempts) if item.type == "ACTOR_CREATION_TASK"}
         self._actor_names = {actor.actor_id: actor.name for actor in actors}
         self._nodes: dict[str, Node] = {}
         self._root = Node("", "", "ROOT")

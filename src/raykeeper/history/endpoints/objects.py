@@ -54,7 +54,7 @@ async def summarize_objects(request: Request, asked: Asked) -> Response:
 async def object_page(asked: Asked, query: StateQuery) -> Listed:
     rows = polled_rows(asked.session, "objects", ["object_id", "pid", "ip", "reference_type"])
     listed = list_rows(rows or [], query, COLUMNS, tuple(COLUMNS), key=lambda row: row["object_id"])
-    return listed if rows is not None else replace(listed, warnings=(NOT_KEPT,))
+    return replace(listed, warnings=(NOT_KEPT,) if rows is None else (), partial_failure=None)
 
 
 def object_summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ async def runtime_env_page(asked: Asked, query: StateQuery) -> Listed:
     rows = polled_rows(asked.session, "runtime_envs", ["node_id", "runtime_env"])
     shown = DETAILED if query.is_detailed else LISTED
     listed = list_rows(rows or [], query, COLUMNS, shown, key=_slowest_first)
-    return listed if rows is not None else replace(listed, warnings=(NOT_KEPT,))
+    return replace(listed, warnings=(NOT_KEPT,) if rows is None else (), partial_failure=None)
 
 
 def _slowest_first(row: Mapping[str, Any]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,7 @@ _LISTED = (
 )
 _STATE_COLUMNS = tuple((state, state_column(state)) for state in TASK_STATES)
 _LOG_COLUMNS = ("stdout_file", "stderr_file", "stdout_start", "stdout_end", "stderr_start", "stderr_end")
+_ANSI_CODE = re.compile(r"\x1b[^m]*m")
 _NS_PER_MS = 1_000_000
 _NOTHING = msgspec.Raw(b"{}")
 _NO_FALLBACK = msgspec.Raw(b'{"options":[]}')
@@ -56,11 +58,11 @@ def detailed_task(row: Row) -> dict[str, Any]:
         "start_time_ms": _ms(row["start_ns"]),
         "end_time_ms": _ms(row["end_ns"]),
         "task_log_info": _log_info(row),
-        "error_message": row["error_message"],
+        "error_message": _plain(row["error_message"]),
         "is_debugger_paused": None,
         "call_site": row["call_site"] or None,
         "label_selector": _json(row["label_selector"]),
-        "fallback_strategy": _NO_FALLBACK if row["fallback_strategy"] is None else _json(row["fallback_strategy"]),
+        "fallback_strategy": _fallback_strategy(row),
     }
 
 
@@ -87,21 +89,24 @@ def profiling_data(row: Row) -> dict[str, Any]:
 @lru_cache(1024)
 def runtime_env_info(text: str | None) -> msgspec.Raw:
     """What Ray makes of a task's runtime environment; a session has few different ones."""
+    if not text:
+        return msgspec.Raw(b'{"serialized_runtime_env":""}')
     environment = _environment(text)
     uris = {"working_dir_uri": environment.get("working_dir", ""), "py_modules_uris": environment.get("py_modules", [])}
+    known_uris = {"uris": uris} if any(uris.values()) else {}
     config = environment.get("config")
     defaults = {"setup_timeout_seconds": _SETUP_TIMEOUT_SECONDS, "eager_install": True, "log_files": []}
     info = {
-        "serialized_runtime_env": masked_environment_text(text) or "",
-        "uris": uris,
+        "serialized_runtime_env": masked_environment_text(text),
+        **known_uris,
         "runtime_env_config": {**defaults, **(config if isinstance(config, dict) else {})},
     }
     return msgspec.Raw(msgspec.json.encode(info))
 
 
-def _environment(text: str | None) -> Mapping[str, Any]:
+def _environment(text: str) -> Mapping[str, Any]:
     try:
-        environment = json.loads(text or "{}")
+        environment = json.loads(text)
     except ValueError:
         return {}
     return environment if isinstance(environment, dict) else {}
@@ -109,11 +114,17 @@ def _environment(text: str | None) -> Mapping[str, Any]:
 
 def _span(span: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "start_time": span["start_ns"] / _NS_PER_MS,
-        "end_time": span["end_ns"] / _NS_PER_MS,
+        "start_time": span["start_ns"] / 1e6,  # as a float's division, so that it is rounded as Ray rounds
+        "end_time": span["end_ns"] / 1e6,
         "extra_data": _json(span["extra_data"]),
         "event_name": span["event_name"],
     }
+
+
+def _fallback_strategy(row: Row) -> msgspec.Raw | None:
+    if row["fallback_strategy"] is None:
+        return None if row["type"] == "DRIVER_TASK" else _NO_FALLBACK
+    return _json(row["fallback_strategy"])
 
 
 def _log_info(row: Row) -> dict[str, Any] | None:
@@ -123,6 +134,11 @@ def _log_info(row: Row) -> dict[str, Any] | None:
 def _json(text: str | None) -> msgspec.Raw:
     """Stored JSON, passed on as it is."""
     return msgspec.Raw(text.encode()) if text else _NOTHING
+
+
+def _plain(text: str | None) -> str | None:
+    """Without the colours that a console would show."""
+    return None if text is None else _ANSI_CODE.sub("", text)
 
 
 def _ms(ns: int | None) -> int | None:

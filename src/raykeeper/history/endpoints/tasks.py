@@ -48,20 +48,28 @@ SOURCE_COLUMNS = frozenset({"actor_id", "job_id", "task_id", "name", "state"})
 
 SUMMARY_COLUMNS = frozenset({"job_id", "func_or_class_name", "type", "state"})
 
+ORDER = "task_id, attempt_number"
+"""By id, as in Ray; attempts of one task come from Ray in no order."""
+
 LISTED_TASKS = """
-    SELECT * FROM {relation} WHERE {where} ORDER BY task_id, attempt_number LIMIT $row_limit
+    SELECT * FROM {relation} WHERE {where} ORDER BY {order} LIMIT $row_limit
 """
 
 DETAILED_TASKS = """
     WITH page AS (
-        SELECT task_id, attempt_number FROM {relation} WHERE {where} ORDER BY task_id, attempt_number LIMIT $row_limit
+        SELECT task_id, attempt_number FROM {relation} WHERE {where} ORDER BY {order} LIMIT $row_limit
     )
-    SELECT tasks.* FROM tasks SEMI JOIN page USING (task_id, attempt_number) ORDER BY task_id, attempt_number
+    SELECT tasks.* FROM tasks SEMI JOIN page USING (task_id, attempt_number) ORDER BY {order}
 """
 
-COUNTED_TASKS = "SELECT count(*) AS tasks FROM {relation} WHERE {where}"
+COUNTED_TASKS = "SELECT count(*) AS number FROM {relation} WHERE {where}"
 
-SUMMED_TASKS = "SELECT coalesce(sum(tasks), 0)::BIGINT AS tasks FROM task_summary WHERE {where}"
+SUMMED_TASKS = """
+    SELECT coalesce(sum(number), 0)::BIGINT AS number
+    FROM task_summary AS summed(job_id, func_or_class_name, type, state, number)
+    WHERE {where}
+"""
+"""The last column has the name of a table; under another name, that table's files are not fetched for this."""
 
 
 async def list_tasks(request: Request, asked: Asked) -> Response:
@@ -75,7 +83,7 @@ async def task_page(asked: Asked, query: StateQuery) -> Listed:
     relation, visible = list_relation(filters), visible_tasks(query)
     statement = DETAILED_TASKS if query.is_detailed else LISTED_TASKS
     rows = await asked.rows(
-        statement.format(relation=relation, where=f"{visible} AND {where.sql}"),
+        statement.format(relation=relation, where=f"{visible} AND {where.sql}", order=ORDER),
         {**where.params, "row_limit": query.limit},
     )
     shape = detailed_task if query.is_detailed else listed_task
@@ -94,7 +102,7 @@ async def count_tasks(asked: Asked, query: StateQuery, filters: Sequence[TypedFi
             relation=list_relation(filters), where=f"{visible_tasks(query)} AND {where.sql}"
         )
     [row] = await asked.rows(statement, where.params)
-    return int(row["tasks"])
+    return int(row["number"])
 
 
 def list_relation(filters: Sequence[TypedFilter]) -> str:

@@ -31,7 +31,7 @@ BY_FUNCTION = ("func_name", "task_name")
 BY_LINEAGE = "lineage"
 
 TASKS_BY_FUNCTION = """
-    SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, count(*) AS tasks,
+    SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, count(*) AS number,
            min(task_id) AS first_task_id
     FROM {relation} WHERE {where} GROUP BY func, type, state ORDER BY first_task_id
 """
@@ -101,8 +101,8 @@ def function_summary(rows: Iterable[Row]) -> dict[str, Any]:
             row["func"], {"func_or_class_name": row["func"], "type": row["type"], "state_counts": {}}
         )
         counts = entry["state_counts"]
-        counts[row["state"]] = counts.get(row["state"], 0) + row["tasks"]
-    return {"summary": summary, **_totals((row["type"], row["tasks"]) for row in rows), "summary_by": BY_FUNCTION[0]}
+        counts[row["state"]] = counts.get(row["state"], 0) + row["number"]
+    return {"summary": summary, **_totals((row["type"], row["number"]) for row in rows), "summary_by": BY_FUNCTION[0]}
 
 
 def _totals(counted: Iterable[tuple[str, int]]) -> dict[str, int]:
