@@ -32,7 +32,7 @@ _IDENTITIES = (
 )
 """Fields whose values tell rows of one list apart."""
 
-Kind = Literal["anything", "masked", "close", "reordered", "ours"]
+Kind = Literal["anything", "masked", "close", "reordered", "more", "ours"]
 
 
 class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +63,9 @@ class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return _is_number(theirs) and _is_number(ours) and abs(theirs - ours) <= self.within
         if self.allow == "reordered":
             return sorted(map(str, theirs)) == sorted(map(str, ours))
-        return self.allow == "anything" or ours == self.ours
+        if self.allow == "more":
+            return bool(theirs == ABSENT)
+        return self.allow == "anything" or bool(ours == self.ours)
 
 
 @dataclass(frozen=True)

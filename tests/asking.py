@@ -43,6 +43,8 @@ async def ask(app: ASGIApp, path: str, *, method: str = "GET", headers: Mapping[
     await app(_scope(path, method, headers or {}), receive, send)
     start = next(message for message in sent if message["type"] == "http.response.start")
     content = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
+    if method == "HEAD":
+        content = b""  # a server does not send it
     answered = {name.decode().lower(): value.decode() for name, value in start["headers"]}
     return Answered(start["status"], answered, content)
 

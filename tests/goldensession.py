@@ -1,0 +1,98 @@
+"""The recorded run as a history server has it: stored by collectors, ingested, and ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from raycapture import ASKED_AT, Moment, RayCapture, put_into
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from raykeeper.clock import SystemClock
+from raykeeper.history.answers import not_found_response
+from raykeeper.history.asked import Asked, MetricsLinks
+from raykeeper.history.database import Database
+from raykeeper.history.endpoints.routes import ENDPOINTS, Endpoint
+from raykeeper.history.ingest.jobs import Batch, MergeOrder, Slice
+from raykeeper.history.ingest.workbench import Limits, Workbench
+from raykeeper.history.logs.logstore import LogStore
+from raykeeper.layout.keys import EventSegmentKey, PolledKey, SessionId, session_record_key
+from raykeeper.layout.polled import decode_polled
+from raykeeper.layout.records import PolledAnswer, SessionRecord, decode_record
+from raykeeper.storage.opening import open_store
+from raykeeper.storage.settings.urls import parse_store_url
+from raykeeper.storage.store import ObjectStore
+
+
+@dataclass(frozen=True)
+class ReadySession:
+    """What endpoints need of a session."""
+
+    id: SessionId
+    record: SessionRecord | None
+    tables: dict[str, tuple[Path, ...]]
+    as_of: datetime
+    polled: dict[str, PolledAnswer]
+
+
+@asynccontextmanager
+async def golden_session(
+    capture: RayCapture, moment: Moment, folder: Path, metrics: MetricsLinks | None = None
+) -> AsyncIterator[Asked]:
+    """The run as it was at one moment."""
+    store = open_store(parse_store_url(f"file://{folder}/store", {}))
+    session = await put_into(store, capture, moment)
+    ready = ReadySession(
+        id=session,
+        record=decode_record(await store.get(session_record_key(session)), SessionRecord),
+        tables=await _ingested(store, session, folder / "local"),
+        as_of=ASKED_AT[moment],
+        polled=await _polled(store, session),
+    )
+    database = Database(folder / "local")
+    try:
+        yield Asked(ready, database, LogStore(store, SystemClock()), metrics or MetricsLinks())
+    finally:
+        await database.close()
+
+
+def dashboard(asked: Asked) -> Starlette:
+    """Every endpoint, for this one session."""
+    return Starlette(
+        routes=[Route(endpoint.path, _answering(endpoint, asked)) for endpoint in ENDPOINTS],
+        exception_handlers={404: lambda _, __: not_found_response()},
+    )
+
+
+def _answering(endpoint: Endpoint, asked: Asked):  # type: ignore[no-untyped-def]  # starlette names the type
+    async def answer(request: Request) -> Response:
+        return await endpoint.answer(request, asked)
+
+    return answer
+
+
+async def _ingested(store: ObjectStore, session: SessionId, folder: Path) -> dict[str, tuple[Path, ...]]:
+    folder.mkdir(parents=True)
+    events = folder / "events.ndjson.zst"
+    slices = []
+    with events.open("wb") as file:
+        async for found in store.list(EventSegmentKey.prefix(session)):
+            slices.append(Slice(found.key, file.tell(), found.size))
+            file.write(await store.get(found.key))
+    workbench = Workbench(folder / "work", 0, Limits())
+    try:
+        workbench.project(Batch("all", events, tuple(slices)))
+        return workbench.merge(MergeOrder(folder / "tables", ("all",), 0)).tables
+    finally:
+        workbench.close()
+
+
+async def _polled(store: ObjectStore, session: SessionId) -> dict[str, PolledAnswer]:
+    answers = [decode_polled(await store.get(found.key)) async for found in store.list(PolledKey.prefix(session))]
+    return {answer.path: answer for answer in answers}
