@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from raycapture import ASKED_AT, Moment, RayCapture, put_into
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from raycapture import ASKED_AT, Moment, RayCapture, put_into
 from raykeeper.clock import SystemClock
 from raykeeper.history.answers import not_found_response
 from raykeeper.history.asked import Asked, MetricsLinks
@@ -46,6 +46,7 @@ async def golden_session(
     capture: RayCapture, moment: Moment, folder: Path, metrics: MetricsLinks | None = None
 ) -> AsyncIterator[Asked]:
     """The run as it was at one moment."""
+    (folder / "local").mkdir(parents=True)
     store = open_store(parse_store_url(f"file://{folder}/store", {}))
     session = await put_into(store, capture, moment)
     ready = ReadySession(
@@ -78,7 +79,6 @@ def _answering(endpoint: Endpoint, asked: Asked):  # type: ignore[no-untyped-def
 
 
 async def _ingested(store: ObjectStore, session: SessionId, folder: Path) -> dict[str, tuple[Path, ...]]:
-    folder.mkdir(parents=True)
     events = folder / "events.ndjson.zst"
     slices = []
     with events.open("wb") as file:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from answer_differences import Review, differences, read_reviewed, trace_by_task
 from asking import ask
 from goldensession import dashboard, golden_session
