@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,12 @@ from ray_head.scripted_head import ScriptedHead, as_text, scripted
 from raykeeper.collector.ray_losses import metrics_port, observe_dropped_events, parse_dropped_events
 
 NODE = "a" * 56
+PORTS_OF_TWO_RAYLETS = json.dumps(  # as Ray 2.52 writes them
+    {
+        "192.0.2.2:/tmp/ray/session_x/sockets/plasma_store": {"metrics_agent_port": 1, "metrics_export_port": 62459},
+        "192.0.2.2:/tmp/ray/session_x/sockets/plasma_store.1": {"metrics_agent_port": 2, "metrics_export_port": 62460},
+    }
+)
 METRICS = b"""# HELP ray_aggregator_agent_queue_dropped_events_total Total number of events dropped.
 # TYPE ray_aggregator_agent_queue_dropped_events_total counter
 ray_aggregator_agent_queue_dropped_events_total{Component="aggregator_agent",event_type="TASK_LIFECYCLE_EVENT"} 52817.0
@@ -33,8 +40,8 @@ def test_metrics_without_the_counter_mean_no_loss() -> None:
         ({f"metrics_export_port_{NODE}": "28080"}, 28080),
         ({f"metrics_export_port_{'b' * 56}": "28080"}, 8080),
         ({f"metrics_export_port_{NODE}": "torn"}, 8080),
-        ({"ports_by_node.json": f'{{"{NODE}": {{"metrics_export_port": 1234}}}}'}, 1234),
-        ({"ports_by_node.json": '{"other": {"metrics_export_port": 1234}}'}, 8080),
+        ({"ports_by_node.json": PORTS_OF_TWO_RAYLETS}, 62460),
+        ({"ports_by_node.json": '{"10.0.0.1:/tmp/ray/s/sockets/plasma_store": {}}'}, 8080),
         ({"ports_by_node.json": "garbage"}, 8080),
     ],
 )

@@ -42,17 +42,15 @@ def metrics_port(session: Path, node_id: str) -> int:
     try:
         return int((session / f"metrics_export_port_{node_id}").read_text())
     except (OSError, ValueError):
-        return _port_by_node(session, node_id) or DEFAULT_PORT
+        return _newest_port(session) or DEFAULT_PORT
 
 
-def _port_by_node(session: Path, node_id: str) -> int | None:
-    """From the one file that Ray 2.52 and 2.53 write instead."""
+def _newest_port(session: Path) -> int | None:
+    """From the one file that Ray 2.52 and 2.53 write instead: by address and socket, the newest raylet last."""
     try:
-        ports = msgspec.json.decode((session / "ports_by_node.json").read_bytes(), type=dict[str, dict[str, object]])
+        ports = msgspec.json.decode((session / "ports_by_node.json").read_bytes(), type=dict[str, dict[str, int]])
     except (OSError, msgspec.DecodeError):
         return None
-    for node, known in ports.items():
-        port = known.get("metrics_export_port")
-        if node_id in node and isinstance(port, int):
-            return port
-    return None
+    return next(
+        (known["metrics_export_port"] for known in reversed(ports.values()) if "metrics_export_port" in known), None
+    )

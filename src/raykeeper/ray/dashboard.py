@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from raykeeper.errors import Unavailable
 from raykeeper.ray.credentials import Credentials, NoToken
-from raykeeper.ray.errors import OversizedAnswer, RayRefused
+from raykeeper.ray.errors import NotAnswered, OversizedAnswer, RayRefused
 from raykeeper.ray.exchange import BrokenAnswer, Incoming, Target, open_exchange
 
 MIB = 1 << 20
@@ -65,10 +65,10 @@ class Dashboard:
             return Answer(incoming.status, b"".join(pieces), incoming.headers.get("content-type", ""))
 
     async def stream(self, path: str) -> AsyncGenerator[bytes, None]:
-        """The body in pieces, however long it is. Raises Unavailable unless the status is 200."""
+        """The body in pieces, however long it is. Raises NotAnswered unless the status is 200."""
         async with self._asked(path, is_stream=True) as incoming:
             if incoming.status != 200:
-                raise Unavailable(self.service, f"{path} answered {incoming.status}")
+                raise NotAnswered(self.service, path, incoming.status)
             pieces = incoming.pieces()
             while True:
                 async with asyncio.timeout(self._limits.answer_seconds):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raykeeper.errors import RaykeeperError
+from raykeeper.errors import RaykeeperError, Unavailable
 
 
 class RayRefused(RaykeeperError):
@@ -20,3 +20,11 @@ class OversizedAnswer(RaykeeperError):
     def __init__(self, service: str, path: str, limit_bytes: int) -> None:
         super().__init__(f"{service}: the answer to {path} is larger than {limit_bytes} bytes")
         self.path = path
+
+
+class NotAnswered(Unavailable):
+    """A stream was asked for, and what came is an error of the head's own."""
+
+    def __init__(self, service: str, path: str, status: int) -> None:
+        super().__init__(service, f"{path} answered {status}")
+        self.status = status

@@ -17,7 +17,7 @@ from raykeeper.layout.keys import LogPackKey, SessionId
 from raykeeper.layout.packs import PackWriter
 from raykeeper.layout.records import MissingLog
 from raykeeper.ray.dashboard import Answer
-from raykeeper.ray.errors import OversizedAnswer, RayRefused
+from raykeeper.ray.errors import NotAnswered, OversizedAnswer, RayRefused
 
 FRAME_BYTES = 256 << 10  # the unit in which a reader fetches
 PACK_BYTES = 8 << 20
@@ -69,12 +69,18 @@ class RemoteLogs:
         self._writer = PackWriter()
         self._sequence = 0
         self._missing: list[MissingLog] = []
+        self._not_answered: list[str] = []
 
     async def take(self) -> tuple[MissingLog, ...]:
         """Store every file; returns those of which something is missing."""
         for name in user_files_first(await self._list()):
             await self._take_file(name)
         await self._put_pack()
+        if self._not_answered:
+            files = ", ".join(self._not_answered)
+            self._tally.gaps.append(
+                f"files of node {self._node_id} answered with an error, or empty before 2.54: {files}"
+            )
         return tuple(self._missing)
 
     async def _list(self) -> list[str]:
@@ -110,6 +116,9 @@ class RemoteLogs:
                     offset += len(data)
                     if self._writer.size >= PACK_BYTES:
                         await self._put_pack()
+        except NotAnswered:
+            self._not_answered.append(name)
+            return
         except (Unavailable, RayRefused) as exc:
             self._tally.gaps.append(f"log {name} of node {self._node_id} is not whole: {exc}")
             self._missing.append(MissingLog(path=name, offset=offset, length=0))  # nobody says how long it is
