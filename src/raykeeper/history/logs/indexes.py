@@ -1,0 +1,144 @@
+"""The indexes of a session's log packs: listed as they come, each read once, kept for the nodes somebody looks at.
+
+A listing goes on from the hour before the newest pack; all is listed again now and then, because a node whose clock is
+wrong files its packs under another hour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from raykeeper.clock import Clock
+from raykeeper.layout.keys import LogPackKey, SessionId, hour_of, parse_sealed_key
+from raykeeper.layout.logs import StoredLog, collect_logs
+from raykeeper.layout.packs import DamagedPack, PackIndex, index_size, parse_index
+from raykeeper.logs import Log
+from raykeeper.storage.errors import ObjectMissing
+from raykeeper.storage.store import ObjectStore
+
+_LISTING_SECONDS = 2.0  # collectors ship user output every 5 s, so nothing is missed by looking every 2 s
+_RELIST_SECONDS = 300.0
+_HOUR_NS = 3600 * 1_000_000_000
+_TAIL_BYTES = 64 * 1024  # the index of nearly every pack
+_READ_AT_ONCE = 16
+MAX_FRAMES = 300_000  # about 100 MB of memory; the nodes looked at longest ago are forgotten beyond that
+
+log = Log("raykeeper.history.logs")
+
+
+@dataclass
+class NodeLogs:
+    """All log files of one node incarnation, as far as its packs tell."""
+
+    logs: dict[str, StoredLog] = field(default_factory=dict)
+    """By generation."""
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Packs that could not be read, and why: what they held is missing above."""
+    packs: set[str] = field(default_factory=set)
+    frames: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def add(self, indexes: Iterable[tuple[str, PackIndex]]) -> None:
+        indexes = list(indexes)
+        self.frames += sum(len(index.frames) for _, index in indexes)
+        for generation, more in collect_logs(indexes).items():
+            known = self.logs.setdefault(generation, more)
+            if known is not more:
+                _extend(known, more)
+
+
+@dataclass
+class _Listing:
+    packs: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Node id to pack keys with their sizes."""
+    newest_ns: int = 0
+    listed_at: float = float("-inf")
+    all_listed_at: float = float("-inf")
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class PackIndexes:
+    """What is in the packs of any session. Everything here can be forgotten and read again."""
+
+    def __init__(self, store: ObjectStore, clock: Clock, max_frames: int = MAX_FRAMES) -> None:
+        self._store = store
+        self._clock = clock
+        self._max_frames = max_frames
+        self._listings: OrderedDict[SessionId, _Listing] = OrderedDict()
+        self._nodes: OrderedDict[tuple[SessionId, str], NodeLogs] = OrderedDict()
+        self._reads = asyncio.Semaphore(_READ_AT_ONCE)
+
+    async def node_ids(self, session: SessionId) -> list[str]:
+        """Nodes that ever shipped a log, sorted."""
+        return sorted((await self._listing(session)).packs)
+
+    async def of_node(self, session: SessionId, node_id: str) -> NodeLogs:
+        """The log files of one node; none for a node that shipped nothing."""
+        packs = (await self._listing(session)).packs.get(node_id, {})
+        node = self._nodes.setdefault((session, node_id), NodeLogs())
+        self._nodes.move_to_end((session, node_id))
+        async with node.lock:
+            unread = {key: size for key, size in packs.items() if key not in node.packs}
+            found = await asyncio.gather(*(self._read(key, size, node) for key, size in unread.items()))
+            node.add((key, index) for key, index in zip(unread, found, strict=True) if index is not None)
+            node.packs |= unread.keys()
+        self._forget_some()
+        return node
+
+    async def _listing(self, session: SessionId) -> _Listing:
+        listing = self._listings.setdefault(session, _Listing())
+        self._listings.move_to_end(session)
+        async with listing.lock:
+            now = self._clock.steady()
+            if now - listing.listed_at >= _LISTING_SECONDS:
+                await self._list_new(session, listing, now)
+        return listing
+
+    async def _list_new(self, session: SessionId, listing: _Listing, now: float) -> None:
+        prefix, after = LogPackKey.prefix(session), ""
+        if now - listing.all_listed_at < _RELIST_SECONDS and listing.newest_ns:
+            after = LogPackKey.hour_prefix(session, hour_of(max(0, listing.newest_ns - _HOUR_NS)))
+        async for stat in self._store.list(prefix, after=after):
+            facts = parse_sealed_key(stat.key)
+            if isinstance(facts, LogPackKey):
+                listing.packs.setdefault(facts.node_id, {})[stat.key] = stat.size
+                listing.newest_ns = max(listing.newest_ns, facts.sealed_ns)
+        listing.listed_at = now
+        if not after:
+            listing.all_listed_at = now
+
+    async def _read(self, key: str, size: int, node: NodeLogs) -> PackIndex | None:
+        try:
+            async with self._reads:
+                return await self._read_index(key, size)
+        except DamagedPack as exc:
+            node.damaged[key] = str(exc)
+            log.warning("log pack cannot be read", pack=key, cause=str(exc))
+        except ObjectMissing:
+            log.info("log pack is gone", pack=key)
+        return None
+
+    async def _read_index(self, key: str, size: int) -> PackIndex:
+        tail = await self._store.read_range(key, max(0, size - _TAIL_BYTES), _TAIL_BYTES)
+        needed = index_size(tail)
+        if len(tail) < needed <= size:
+            tail = await self._store.read_range(key, size - needed, needed)
+        return parse_index(tail)
+
+    def _forget_some(self) -> None:
+        frames = sum(node.frames for node in self._nodes.values())
+        while frames > self._max_frames and len(self._nodes) > 1:
+            frames -= self._nodes.popitem(last=False)[1].frames
+        while len(self._listings) > max(1, len(self._nodes)) + _READ_AT_ONCE:
+            self._listings.popitem(last=False)
+
+
+def _extend(known: StoredLog, more: StoredLog) -> None:
+    known.frames += more.frames
+    known.gaps += more.gaps
+    known.is_whole |= more.is_whole
+    if more.last_read_ns >= known.last_read_ns and more.path:
+        known.path, known.last_read_ns = more.path, more.last_read_ns
