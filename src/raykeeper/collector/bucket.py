@@ -28,6 +28,8 @@ class Puts(Protocol):
 
     async def create(self, key: str, data: bytes) -> bool: ...
 
+    async def find(self, key: str) -> bytes | None: ...
+
 
 class Bucket:
     """Waits out outages, for all callers together: one tries, the others wait. Says it once, then once it is back.
@@ -62,7 +64,12 @@ class Bucket:
         """Whether this call wrote the object; False where it was there already."""
         return await self._done(lambda store: store.create(key, data), len(data), priority)
 
-    async def _done(self, call: Callable[[Puts], Awaitable[T]], size: int, priority: Priority) -> T:
+    async def find(self, key: str) -> bytes | None:
+        """The object, or None where there is none."""
+        return await self._done(lambda store: store.find(key), None, Priority.FIRST)
+
+    async def _done(self, call: Callable[[Puts], Awaitable[T]], size: int | None, priority: Priority) -> T:
+        """The answer to a call; `size` is of what it puts, None where it puts nothing."""
         await self._connected.wait()
         while True:
             failures_before = await self._turns.take(priority)
@@ -91,11 +98,12 @@ class Bucket:
         if failures_before < FAILURES_TO_TELL == self._turns.failures:
             log.warning("bucket does not take objects, data waits on disk", cause=str(exc))
 
-    def _succeeded(self, size: int, seconds: float) -> None:
+    def _succeeded(self, size: int | None, seconds: float) -> None:
         if self._turns.failures >= FAILURES_TO_TELL and self.down_since is not None:
             log.info("bucket takes objects again", seconds=round(self._clock.steady() - self.down_since, 1))
         self.down_since = None
         self._turns.succeeded()
-        self._metrics.puts.inc()
-        self._metrics.put_bytes.inc(size)
-        self._metrics.put_seconds.observe(seconds)
+        if size is not None:
+            self._metrics.puts.inc()
+            self._metrics.put_bytes.inc(size)
+            self._metrics.put_seconds.observe(seconds)

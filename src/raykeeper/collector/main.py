@@ -21,7 +21,6 @@ def run(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -
     if settings.ignored:
         log.warning("settings without effect", settings=settings.ignored)
     # Only now, so that a wrong setting is told before anything heavy is loaded.
-    from raykeeper.collector.program import serve  # type: ignore[import-not-found]  # comes with the program itself
+    from raykeeper.collector.program import serve
 
-    exit_code: int = serve(settings)
-    return exit_code
+    return serve(settings, environment)

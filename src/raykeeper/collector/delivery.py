@@ -1,0 +1,24 @@
+"""How far the collector is, as heartbeats and end records tell it."""
+
+from __future__ import annotations
+
+from raykeeper.collector.events.path import EventPath
+from raykeeper.collector.logs.shipper import LogShipper
+from raykeeper.collector.metrics import CollectorMetrics
+from raykeeper.layout.records import Delivery
+
+
+def observe_delivery(events: EventPath, shipper: LogShipper | None, metrics: CollectorMetrics) -> Delivery:
+    """The figures of this moment, over all nodes of the pod."""
+    figures = events.figures
+    oldest = [events.oldest_unsent_seconds, shipper.oldest_unsent_seconds if shipper else 0.0]
+    return Delivery(
+        events_accepted=figures.events_accepted,
+        events_set_aside=figures.events_set_aside,
+        batches_refused=figures.batches_refused,
+        unsent_event_bytes=events.unsent_bytes,
+        unsent_log_bytes=shipper.unsent_bytes if shipper else 0,
+        oldest_unsent_seconds=round(max(oldest), 3),
+        lost_log_bytes=shipper.lost_bytes if shipper else 0,
+        upload_errors=metrics.put_error_count(),
+    )

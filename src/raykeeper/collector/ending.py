@@ -1,0 +1,130 @@
+"""The end of a collector: Ray is heard until it is silent, then everything left is sent, then the end is recorded.
+
+All of it fits into the grace period that the pod has. The last poll comes first, since the dashboard lives only as long
+as Ray drains.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from raykeeper.clock import Clock
+from raykeeper.collector.node_records import LeftBehind
+from raykeeper.collector.parts import Parts
+from raykeeper.collector.raylet_socket import raylet_listens
+from raykeeper.collector.records import NodePlace
+from raykeeper.layout.records import MissingLog
+from raykeeper.logs import Log
+
+log = Log("raykeeper.collector.ending")
+
+SILENT_SECONDS = 2.0
+"""Without a batch, after the raylet is gone: the agent sends at least once a second while it has something."""
+LISTEN_SHARE, POLL_SHARE = 0.5, 0.3
+"""Of the grace period at most, for hearing Ray to its end and for the last poll."""
+RECORD_SECONDS = 2.0
+"""Kept for the end records: without them the node would look crashed."""
+LOOK_SECONDS = 0.25
+REASON = "terminated"
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """Steady times until which each step of the end may take."""
+
+    poll: float
+    listen: float
+    flush: float
+    end: float
+
+
+def plan_end(now: float, grace_seconds: float) -> Deadlines:
+    """How the grace period is divided. Pure."""
+    reserve = min(RECORD_SECONDS, grace_seconds / 4)
+    return Deadlines(
+        poll=now + grace_seconds * POLL_SHARE,
+        listen=now + grace_seconds * LISTEN_SHARE,
+        flush=now + grace_seconds - reserve,
+        end=now + grace_seconds,
+    )
+
+
+def is_silent(now: float, last_post_at: float | None, raylet: bool | None) -> bool:
+    """Whether Ray has nothing more to say: nobody is at the raylet's socket, and its last batch is a while ago. Pure.
+
+    Where that cannot be told (None: no session, or a socket out of reach) only the time since the last batch counts.
+    """
+    return raylet is not True and (last_post_at is None or now - last_post_at >= SILENT_SECONDS)
+
+
+def left_by_node(
+    logs: Iterable[tuple[NodePlace, MissingLog]], event_bytes: int, current: NodePlace | None
+) -> dict[NodePlace, LeftBehind]:
+    """What each node's end record must own up to. Events wait without their node's name: they count as the last one's.
+
+    Pure.
+    """
+    by_node: dict[NodePlace, list[MissingLog]] = defaultdict(list)
+    for place, missing in logs:
+        by_node[place].append(missing)
+    left = {place: LeftBehind(missing_logs=tuple(missing)) for place, missing in by_node.items()}
+    if event_bytes and current:
+        left[current] = replace(left.get(current, LeftBehind()), missing_event_bytes=event_bytes)
+    return left
+
+
+async def end_gracefully(parts: Parts, grace_seconds: float, clock: Clock) -> bool:
+    """Send and record what is left; whether nothing was left behind. Assumes that the poller does not run any more."""
+    deadlines = plan_end(clock.steady(), grace_seconds)
+    await asyncio.gather(_last_poll(parts, deadlines.poll), _hear_ray_out(parts, deadlines.listen, clock))
+    event_bytes, logs = await asyncio.gather(
+        parts.intake.events.flush(deadlines.flush), _flush_logs(parts, deadlines.flush)
+    )
+    left = left_by_node(logs, event_bytes, _current_node(parts))
+    is_recorded = await parts.recorder.end(REASON, left, deadlines.end)
+    missing_log_bytes = sum(missing.length for _, missing in logs)
+    log.info(
+        "collector ends",
+        missing_event_bytes=event_bytes,
+        missing_log_bytes=missing_log_bytes,
+        is_recorded=is_recorded,
+    )
+    return is_recorded and not (event_bytes or missing_log_bytes)
+
+
+async def _last_poll(parts: Parts, deadline: float) -> None:
+    if parts.poller is not None:
+        await parts.poller.last_poll(deadline)
+
+
+async def _hear_ray_out(parts: Parts, deadline: float, clock: Clock) -> None:
+    events = parts.intake.events
+    while clock.steady() < deadline:
+        if is_silent(clock.steady(), events.last_post_at, _raylet(parts)):
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+    log.info("Ray still runs; what it says from now on is not collected")
+
+
+async def _flush_logs(parts: Parts, deadline: float) -> list[tuple[NodePlace, MissingLog]]:
+    if parts.shipper is None:
+        return []
+    await parts.shipper.flush(deadline)
+    return [((group.session, group.node_id), missing) for group, missing in await parts.shipper.missing_logs()]
+
+
+def _raylet(parts: Parts) -> bool | None:
+    sessions = parts.intake.sessions
+    current = sessions.current_session()
+    paths = [session.path for session in sessions.sessions() if session.name == current]
+    return raylet_listens(paths[0]) if paths else None
+
+
+def _current_node(parts: Parts) -> NodePlace | None:
+    sessions = parts.intake.sessions
+    session = sessions.current_session()
+    node_id = sessions.node_of(session) if session else None
+    return (session, node_id) if session and node_id else None
