@@ -20,6 +20,7 @@ _CONTEXT_IN_LINE = re.compile(r"^\w+ \(\w+\) at [^\n]*?, context: \{.*\} => ")
 _SOURCE = re.compile(r"^Source:\s*(?P<source>.+)$", re.MULTILINE)
 # What opendal says of a range that reaches beyond the object (the second of Azurite's answer to one that starts there).
 _TOO_SHORT = re.compile(r"reader got too little data|content range is invalid: end is less than start")
+_NO_CREDENTIAL = "failed to load signing credential"
 _LONGEST_CAUSE = 300  # characters: an error is one line of a log
 
 
@@ -97,6 +98,8 @@ def _cause(kind: str, text: str, secrets: Iterable[str]) -> str:
         cause = f"{words['code']}: {words['message']}".rstrip(": ")
     elif source:
         cause = f"{cause}: {source}"
+    if _NO_CREDENTIAL in cause:
+        cause = "no credentials could be had: either none are given, or the service that gives them out does not"
     for secret in secrets:
         cause = cause.replace(secret, "…")
     return cause[:_LONGEST_CAUSE]

@@ -53,21 +53,17 @@ def gcs_settings(values: Values, root: str, environment: Environment) -> StoreSe
 
 
 def oss_settings(values: Values, root: str, environment: Environment) -> StoreSettings:
-    """Alibaba OSS, with a role for the pod's service account (RRSA) or with keys."""
+    """Alibaba OSS, with keys, or with the role of the pod's service account (RRSA).
+
+    The role's variables are left to opendal, which reads them itself: told of a role, it would first take it as RRSA
+    says and then, with what it got, take it once more, which no role may do unless somebody allowed it to.
+    """
     bucket = values.required("bucket", "name the bucket; it must exist").text
     region = values.get("region")
     if region is not None and values.get("endpoint") is None:
         given = Given(region.setting, f"oss-{region.text}.aliyuncs.com")
     else:
         given = values.required("endpoint", "give it, such as oss-cn-hangzhou-internal.aliyuncs.com, or the region")
-    options = _taken(
-        environment,
-        role_arn="ALIBABA_CLOUD_ROLE_ARN",
-        role_session_name="ALIBABA_CLOUD_ROLE_SESSION_NAME",
-        oidc_provider_arn="ALIBABA_CLOUD_OIDC_PROVIDER_ARN",
-        oidc_token_file="ALIBABA_CLOUD_OIDC_TOKEN_FILE",  # noqa: S106 - the name of a variable
-        sts_endpoint="ALIBABA_CLOUD_STS_ENDPOINT",
-    )
     secrets = _taken(
         environment,
         access_key_id="ALIBABA_CLOUD_ACCESS_KEY_ID",
@@ -81,7 +77,9 @@ def oss_settings(values: Values, root: str, environment: Environment) -> StoreSe
         "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
         "access_key_secret",
     )
-    return StoreSettings("aliyunoss", bucket, root, parse_endpoint(given), options, secrets)
+    endpoint = parse_endpoint(given)
+    options = {} if can_hold_bucket_name(endpoint) else {"addressing_style": "path"}
+    return StoreSettings("aliyunoss", bucket, root, endpoint, options, secrets)
 
 
 def local_settings(values: Values, root: str, environment: Environment) -> StoreSettings:  # noqa: ARG001 - as the others
