@@ -60,6 +60,7 @@ class Scene:
     clock: ManualClock = field(default_factory=lambda: ManualClock(now=STARTED + timedelta(seconds=5)))
     facts: HeadFacts = KNOWN
     delivery: Delivery = field(default_factory=Delivery)
+    left: LeftBehind = field(default_factory=LeftBehind)
     dropped: int | None = 0
     store_ahead: float | None = None
 
@@ -70,7 +71,7 @@ class Scene:
         """A collector that knows nothing, beside the same disk and bucket."""
         self.watch = SessionWatch(self.root, self.clock)
         compare = None if self.store_ahead is None else self._compare
-        figures = Figures(lambda: self.delivery, lambda _session: self.facts, self._losses, compare)
+        figures = Figures(lambda: self.delivery, lambda _session: self.facts, self._left, self._losses, compare)
         self.recorder = Recorder(self.identity, self.watch, self.bucket, figures, self.clock)
 
     async def tick(self, seconds_later: float = 0.0) -> None:
@@ -91,6 +92,9 @@ class Scene:
 
     def node_end(self, node: str = NODE_A, name: str = SESSION) -> EndRecord:
         return self.bucket.record(end_record_key(session_id(name), node), EndRecord)
+
+    async def _left(self, session: str, node_id: str) -> LeftBehind:
+        return self.left if (session, node_id) == (SESSION, NODE_A) else LeftBehind()
 
     async def _losses(self, folder: Path, node_id: str) -> int | None:
         return self.dropped
@@ -268,7 +272,7 @@ async def test_a_worker_whose_raylet_was_replaced_gets_its_end(scene: Scene) -> 
 async def test_the_end_of_a_replaced_node_waits_for_its_data(scene: Scene) -> None:
     await scene.tick()
     a_port_file(scene.root / SESSION, NODE_B, at=STARTED.timestamp() + 60)
-    scene.delivery = Delivery(unsent_event_bytes=5)
+    scene.left = LeftBehind(missing_event_bytes=5)
     await scene.tick(60.0)
     assert end_record_key(session_id(), NODE_A) not in scene.bucket.objects
     await scene.tick(REPLACED_END_SECONDS)
@@ -295,6 +299,19 @@ async def test_a_restarted_collector_changes_no_start_and_no_end(scene: Scene) -
     scene.restart()
     await scene.tick()
     assert {key: data for key, data in scene.bucket.objects.items() if "node.json" not in key} == before
+
+
+async def test_what_was_learned_of_an_earlier_session_stays_after_a_restart(scene: Scene) -> None:
+    scene.facts = HeadFacts(utc_offset=timedelta(0))
+    await scene.tick()
+    await scene.tick(10.0)
+    scene.facts = KNOWN
+    await scene.tick(1.0)
+    a_port_file(a_session(scene.root, OTHER), NODE_B, "gcs_server", at=STARTED.timestamp() + 17_402)
+    scene.facts = HeadFacts()
+    scene.restart()
+    await scene.tick(18_000.0)
+    assert scene.bucket.record(catalog_key("start"), CatalogStart).ray_version == "2.60.0"
 
 
 async def test_a_session_that_goes_on_with_another_head_has_not_ended(scene: Scene, tmp_path: Path) -> None:

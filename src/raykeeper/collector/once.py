@@ -22,7 +22,7 @@ from raykeeper.collector.poll.facts import HeadFacts, parse_session_name, with_a
 from raykeeper.collector.poll.jobs import parse_jobs
 from raykeeper.collector.session_records import RecordBucket, SessionRecords
 from raykeeper.collector.sessions import SessionOnDisk
-from raykeeper.errors import RaykeeperError, Unavailable
+from raykeeper.errors import Unavailable
 from raykeeper.layout.records import Delivery, MissingLog, Role
 from raykeeper.ray.dashboard import Limits
 
@@ -68,18 +68,6 @@ class Captured:
             f"{tally.log_files} log files of {tally.log_bytes} bytes"
         ]
         return lines + [f"missing: {gap}" for gap in tally.gaps]
-
-
-async def run_once(capture: Capture, local: LocalLogs | None, say: Say) -> int:
-    """Take the cluster and tell the user what came of it. Returns the exit code: 1 if nothing could be taken."""
-    try:
-        captured = await capture.take(local)
-    except RaykeeperError as exc:
-        say(f"not captured: {exc}")
-        return 1
-    for line in captured.report():
-        say(line)
-    return captured.exit_code
 
 
 class Capture:

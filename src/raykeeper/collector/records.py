@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -46,6 +46,10 @@ class Sessions(Protocol):
     def sessions(self) -> tuple[SessionOnDisk, ...]: ...
 
 
+async def _nothing(_session: str, _node_id: str) -> LeftBehind:
+    return LeftBehind()
+
+
 @dataclass(frozen=True)
 class Figures:
     """Where the figures of a heartbeat come from."""
@@ -53,6 +57,9 @@ class Figures:
     delivery: Callable[[], Delivery]
     """How far the collector is, over all its nodes."""
     facts: Callable[[str], HeadFacts] = lambda _session: HeadFacts()
+    """What the head says about itself in a session."""
+    left_by: Callable[[str, str], Awaitable[LeftBehind]] = _nothing
+    """What of one node's data, by session name and node id, is not in the bucket yet."""
     observe_losses: ObserveLosses = observe_dropped_events
     compare_clocks: CompareClocks | None = None
 
@@ -130,8 +137,10 @@ class Recorder:
             if records.is_due and raylet_listens(session.path) is not False:
                 figures = self._figures
                 await records.beat(figures.delivery(), figures.observe_losses, figures.compare_clocks)
-        elif not records.has_ended and (left := self._left_by(records)) is not None:
-            await self._end_replaced(records, left)
+        elif not records.has_ended:
+            left = await self._left_by(session.name, node.node_id)
+            if left is not None:
+                await self._end_replaced(records, left)
 
     def _records_of(self, session: SessionOnDisk, node: NodeIncarnation) -> NodeRecords:
         place = (session.name, node.node_id)
@@ -140,14 +149,11 @@ class Recorder:
             self._nodes[place] = NodeRecords(session_id, session.path, node, self._identity, self._bucket, self._clock)
         return self._nodes[place]
 
-    def _left_by(self, records: NodeRecords) -> LeftBehind | None:
+    async def _left_by(self, session: str, node_id: str) -> LeftBehind | None:
         """What a replaced node leaves behind; None while it is still being sent."""
-        place = (records.session.session, records.node.node_id)
-        waited = self._clock.steady() - self._replaced_at.setdefault(place, self._clock.steady())
-        delivery = self._figures.delivery()
-        if not (delivery.unsent_event_bytes or delivery.unsent_log_bytes):
-            return LeftBehind()
-        return LeftBehind(missing_event_bytes=delivery.unsent_event_bytes) if waited >= REPLACED_END_SECONDS else None
+        waited = self._clock.steady() - self._replaced_at.setdefault((session, node_id), self._clock.steady())
+        left = await self._figures.left_by(session, node_id)
+        return left if left.is_nothing or waited >= REPLACED_END_SECONDS else None
 
     async def _end_replaced(self, records: NodeRecords, left: LeftBehind) -> None:
         """End a node that another took over from, at the time when that one began."""

@@ -78,13 +78,9 @@ class SessionRecords:
         opened = self._opened.get(session.name)
         if opened is None:
             if not is_current or self._is_ready(session):
-                await self._open(session)
-        elif self._clock.steady() - opened.written_at >= REPEAT_SECONDS:
-            await self._bucket.put(session_record_key(self._identity.session(session.name)), opened.data)
-            await self._put_start(opened)
-        elif is_current and self._start_of(opened.record, session) != opened.start:
-            opened.start = self._start_of(opened.record, session)
-            await self._put_start(opened)
+                await self._open(session, is_current=is_current)
+        elif is_current:
+            await self._freshen(session, opened)
 
     async def close(self, session: str, end: EndRecord) -> None:
         """Record in the catalog that the head ended gracefully."""
@@ -99,17 +95,29 @@ class SessionRecords:
         is_known = bool(session.incarnations and self._facts(session.name).ray_version)
         return is_known or waited >= FACTS_SECONDS
 
-    async def _open(self, session: SessionOnDisk) -> None:
+    async def _open(self, session: SessionOnDisk, *, is_current: bool) -> None:
         key = session_record_key(self._identity.session(session.name))
         record = self._session_record(session)
         data = encode_record(record)
-        if not await self._bucket.create(key, data):
+        is_new = await self._bucket.create(key, data)
+        if not is_new:
             data = await self._bucket.find(key) or data
             record = _decoded(data) or record
         opened = _Opened(record, data, self._start_of(record, session), self._clock.steady())
-        await self._put_start(opened)
+        if is_new or is_current:  # whoever recorded an earlier session knew more about it than we do now
+            await self._put_start(opened)
         self._opened[session.name] = opened
         log.info("session recorded", session=session.name, started_at=record.started_at.isoformat())
+
+    async def _freshen(self, session: SessionOnDisk, opened: _Opened) -> None:
+        """Write the start again if more is known by now, and both objects once a day."""
+        is_old = self._clock.steady() - opened.written_at >= REPEAT_SECONDS
+        start = self._start_of(opened.record, session)
+        if is_old:
+            await self._bucket.put(session_record_key(self._identity.session(session.name)), opened.data)
+        if is_old or start != opened.start:
+            opened.start = start
+            await self._put_start(opened)
 
     async def _put_start(self, opened: _Opened) -> None:
         await self._bucket.put(self._catalog_key(opened.record, "start"), encode_record(opened.start))

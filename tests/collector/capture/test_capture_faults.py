@@ -14,11 +14,13 @@ from raykeeper.clock import SystemClock
 from raykeeper.collector.capture.pages import KINDS, Page
 from raykeeper.collector.capture.remote_logs import FRAME_BYTES, parse_listing, user_files_first
 from raykeeper.collector.identity import Identity
-from raykeeper.collector.once import Capture, LocalLogs, run_once
+from raykeeper.collector.once import Capture, LocalLogs
+from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import SessionId, end_record_key, node_record_key, parse_sealed_key, session_record_key
 from raykeeper.layout.packs import Frame, parse_index
 from raykeeper.layout.records import EndRecord, MissingLog, NodeRecord, SessionRecord
 from raykeeper.ray.dashboard import Dashboard
+from raykeeper.ray.errors import RayRefused
 
 HEAD, WORKER, GONE = "a" * 56, "b" * 56, "c" * 56
 IDENTITY = Identity("local", "c", "head")
@@ -64,7 +66,9 @@ class Scene:
         self.capture = Capture(Dashboard(address), self.bucket, IDENTITY, SystemClock(), self.said.append)
 
     async def run(self, local: LocalLogs | None = None) -> int:
-        return await run_once(self.capture, local, self.said.append)
+        captured = await self.capture.take(local)
+        self.said += captured.report()
+        return captured.exit_code
 
     def end(self, node: str) -> EndRecord:
         return self.bucket.record(end_record_key(SESSION_ID, node), EndRecord)
@@ -156,15 +160,15 @@ async def test_logs_on_this_machine_are_read_from_disk(scene: Scene) -> None:
 
 async def test_a_cluster_that_cannot_be_asked_is_not_captured(scene: Scene) -> None:
     scene.cluster.answer("/api/version", as_text("no token", 401))
-    assert await scene.run() == 1
+    with pytest.raises(RayRefused, match="refused with 401"):
+        await scene.run()
     assert scene.bucket.objects == {}
-    assert "refused with 401" in scene.said[-1]
 
 
 async def test_a_dashboard_that_names_no_session_is_not_captured(scene: Scene) -> None:
     scene.cluster.say("/api/version", {"ray_version": "2.40.0"})
-    assert await scene.run() == 1
-    assert "names no session" in scene.said[-1]
+    with pytest.raises(Unavailable, match="names no session"):
+        await scene.run()
 
 
 def test_a_full_page_is_split_by_job_then_state_then_name() -> None:
