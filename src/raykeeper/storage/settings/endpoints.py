@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
 
 from raykeeper.storage.settings.values import Given
+
+_HOST = re.compile(r"[\w.:-]+")
 
 
 def parse_endpoint(given: Given, *, tls: bool = True) -> str:
@@ -13,7 +16,7 @@ def parse_endpoint(given: Given, *, tls: bool = True) -> str:
     text = given.text if "://" in given.text else f"{'https' if tls else 'http'}://{given.text}"
     try:
         url = urlsplit(text)
-        usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
+        usable = url.scheme in ("http", "https") and _HOST.fullmatch(url.hostname or "") and url.port != 0
     except ValueError:  # a port that is no number, brackets that do not match
         usable = False
     if not usable or url.username or url.query or url.fragment:

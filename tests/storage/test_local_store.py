@@ -1,0 +1,138 @@
+"""A local folder as a store: durable, never torn, create-only between processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from raykeeper.storage.errors import StoreRefused, StoreUnavailable
+from raykeeper.storage.local.localstore import INCOMING, LocalStore
+from raykeeper.storage.settings.storesettings import StoreSettings
+
+CREATOR = """
+import asyncio, sys
+from raykeeper.storage.local.localstore import LocalStore
+from raykeeper.storage.settings.storesettings import StoreSettings
+
+async def main():
+    store = LocalStore(StoreSettings("local", sys.argv[1]))
+    sys.stdin.readline()
+    print([await store.create(f"manifests/{n}.json", sys.argv[2].encode()) for n in range(50)])
+
+asyncio.run(main())
+"""
+ENDLESS_WRITER = """
+import asyncio, sys
+from raykeeper.storage.local.localstore import LocalStore
+from raykeeper.storage.settings.storesettings import StoreSettings
+
+async def main():
+    store = LocalStore(StoreSettings("local", sys.argv[1]))
+    for number in range(1_000_000):
+        await store.put("object", bytes([number % 256]) * 300_000)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(StoreSettings("local", str(tmp_path / "store"), "root"))
+
+
+def test_of_racing_processes_exactly_one_creates_each_object(tmp_path: Path) -> None:
+    def start(name: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", CREATOR, str(tmp_path), name]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    rivals = [start("one"), start("two")]
+    one, two = (rival.communicate("go\n", timeout=60)[0] for rival in rivals)
+    won_by_one, won_by_two = (text.strip().strip("[]").split(", ") for text in (one, two))
+    assert [sorted(pair) for pair in zip(won_by_one, won_by_two, strict=True)] == [["False", "True"]] * 50
+
+
+def test_a_killed_writer_leaves_a_whole_object(tmp_path: Path) -> None:
+    target = tmp_path / "object"
+    for _ in range(5):
+        writer = subprocess.Popen([sys.executable, "-c", ENDLESS_WRITER, str(tmp_path)])
+        deadline = time.monotonic() + 30
+        began = target.stat().st_ino if target.exists() else None
+        while not target.exists() or target.stat().st_ino == began:
+            assert time.monotonic() < deadline
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        content = target.read_bytes()
+        assert content == content[:1] * 300_000
+
+
+async def test_what_a_killed_writer_left_is_removed_a_day_later(store: LocalStore, tmp_path: Path) -> None:
+    incoming = tmp_path / "store" / INCOMING
+    incoming.mkdir(parents=True)
+    for name, age in (("old", 25 * 3600), ("new", 60)):
+        (incoming / name).touch()
+        os.utime(incoming / name, (time.time() - age, time.time() - age))
+    await store.put("a", b"content")
+    assert [file.name for file in incoming.iterdir()] == ["new"]
+    assert [found.key async for found in store.list("")] == ["a"]
+
+
+async def test_file_and_folder_are_synced_before_the_object_counts(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    steps: list[str] = []
+    replace, fsync = os.replace, os.fsync
+
+    def noted_fsync(handle: int) -> None:
+        path = str(Path(f"/proc/self/fd/{handle}").readlink())
+        steps.append("sync " + path.removeprefix(str(tmp_path)).split(INCOMING)[0])
+        fsync(handle)
+
+    def noted_replace(source: Path, target: Path) -> None:
+        steps.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    await store.put("a/b", b"content")
+    folders = ["sync /store", "sync /store/root"]  # each new folder is synced into the one above
+    assert steps == ["sync /store/", *folders, "rename", "sync /store/root/a"]
+
+
+async def test_a_full_disk_leaves_the_old_object(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store.put("a", b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreUnavailable, match=r"file://.*/store/root: 'a' could not be reached .No space left"):
+        await store.put("a", b"new")
+    monkeypatch.undo()
+    assert await store.get("a") == b"old"
+
+
+async def test_an_object_cannot_have_the_name_of_a_folder(store: LocalStore) -> None:
+    await store.put("a/b", b"content")
+    with pytest.raises(StoreRefused, match="a folder has this name"):
+        await store.put("a", b"content")
+    with pytest.raises(StoreRefused, match="an object has the name of this folder"):
+        await store.put("a/b/c", b"content")
+
+
+async def test_an_object_that_is_deleted_while_listed_is_left_out(store: LocalStore) -> None:
+    for name in ("a", "b", "c"):
+        await store.put(name, b"content")
+    listing = store.list("")
+    first = await anext(listing)
+    await asyncio.gather(store.delete("b"), store.delete("c"))
+    await store.put("d", b"content")
+    rest = [found.key async for found in listing]
+    assert first.key == "a"
+    assert set(rest) <= {"b", "c", "d"}
