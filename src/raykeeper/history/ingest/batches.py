@@ -13,8 +13,8 @@ RANGE_BYTES = 6 << 20
 """Of compressed segments whose tasks are merged in memory at a time: about 20,000 of them."""
 
 MAX_RANGE_BITS = 12
-PARTITION_BITS = 6
-"""Batches are written into at most 2^6 partitions, each open at once; finer ranges read theirs through a filter."""
+PARTITION_BITS = 5
+"""Batches are written into at most 2^5 partitions, each open at once; finer ranges read theirs through a filter."""
 
 TABLES_VERSION = "1"
 """Part of every generation's name: raise it when the same events give other tables, and they are made anew."""

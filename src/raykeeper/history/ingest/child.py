@@ -71,7 +71,7 @@ class ChildWorkbench:
 
     async def _ask(self, order: Order, kind: type[_A]) -> _A:
         try:
-            self._input.write(msgspec.json.encode(order) + b"\n")
+            self._input.write(_encoded(order) + b"\n")
             await self._input.drain()
             line = await self._output.readline()
         except ConnectionError:
@@ -79,7 +79,7 @@ class ChildWorkbench:
         if not line:
             code = await self._process.wait()
             raise Unavailable("ingest", f"its process ended with {code}", retry_after=5)
-        return msgspec.json.decode(line, type=kind)
+        return _decoded(line, kind)
 
 
 def main(folder: str, partition_bits: str, memory_bytes: str, threads: str) -> None:
@@ -90,7 +90,7 @@ def main(folder: str, partition_bits: str, memory_bytes: str, threads: str) -> N
     bench = Workbench(Path(folder), int(partition_bits), Limits(int(memory_bytes), int(threads)))
     for order in _orders(lines):
         done = bench.project(order.batch) if order.batch else order.merge and bench.merge(order.merge)
-        sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")
+        sys.stdout.buffer.write(_encoded(done) + b"\n")
         sys.stdout.buffer.flush()
 
 
@@ -102,7 +102,15 @@ def _read_until_end(lines: SimpleQueue[bytes]) -> None:
 
 def _orders(lines: SimpleQueue[bytes]) -> Iterator[Order]:
     while True:
-        yield msgspec.json.decode(lines.get(), type=Order)
+        yield _decoded(lines.get(), Order)
+
+
+def _encoded(message: object) -> bytes:
+    return msgspec.json.encode(message, enc_hook=str)  # paths are all that msgspec does not know
+
+
+def _decoded(line: bytes, kind: type[_A]) -> _A:
+    return msgspec.json.decode(line, type=kind, dec_hook=lambda path, text: path(text))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,6 @@ from raykeeper.history.tables import TASK_STATES, state_column
 LINE_LIMIT_BYTES = 8 << 20
 """Longest line that is parsed here. DuckDB's buffers grow with it; a longer one goes through the cleaning."""
 
-CLUSTER_PARTITION = -1
-"""Of the events about nodes, workers, actors and jobs."""
-OTHER_PARTITION = -2
-"""Of the events that are counted alone."""
-
 TASK_EVENT_TYPES = (
     "TASK_DEFINITION_EVENT",
     "ACTOR_TASK_DEFINITION_EVENT",
@@ -108,8 +103,8 @@ def read_events(file_parameter: str) -> str:
     )
 
 
-def partial_rows(file_parameter: str, partition_bits: int) -> str:
-    """A query: every event as a partial row of `tasks`, with its cluster payloads beside, and where it is filed."""
+def task_rows(file_parameter: str, partition_bits: int) -> str:
+    """A query: every event of a task as a partial row of `tasks`, and the range of task ids it belongs to."""
     return f"""
 WITH payloads AS (
     SELECT *, taskDefinitionEvent AS d, actorTaskDefinitionEvent AS a, taskLifecycleEvent AS l, taskProfileEvents AS p
@@ -124,24 +119,26 @@ events AS (
     FROM payloads
 )
 SELECT
-    {_partition(partition_bits)} AS partition,
+    ('0x' || task_id[1:2])::INTEGER >> {8 - partition_bits} AS partition,
     eventType AS event_type,
-    partition = {OTHER_PARTITION} AND (eventType IS NULL OR eventType IN {TASK_EVENT_TYPES + CLUSTER_EVENT_TYPES})
-        AS is_odd,
-    {_TASK_COLUMNS},
-    {", ".join(CLUSTER_PAYLOADS)}
+    {_TASK_COLUMNS}
 FROM events
+WHERE task_id <> ''
 """
 
 
-def _partition(bits: int) -> str:
-    """Tasks by the first bits of their ids, so that each partition is a range of them."""
-    has_cluster_payload = " OR ".join(f"{payload} IS NOT NULL" for payload in CLUSTER_PAYLOADS)
-    return f"""CASE
-        WHEN task_id <> '' THEN ('0x' || task_id[1:2])::INTEGER >> {8 - bits}
-        WHEN {has_cluster_payload} THEN {CLUSTER_PARTITION}
-        ELSE {OTHER_PARTITION}
-    END"""
+def cluster_rows(file_parameter: str) -> str:
+    """A query: every other event with its payload about the cluster, if it has one that we know."""
+    task_ids = ", ".join(f"{payload}.taskId" for payload in TASK_PAYLOADS)
+    has_payload = " OR ".join(f"{payload} IS NOT NULL" for payload in CLUSTER_PAYLOADS)
+    return f"""
+SELECT
+    eventType AS event_type,
+    NOT ({has_payload}) AND (eventType IS NULL OR eventType IN {TASK_EVENT_TYPES + CLUSTER_EVENT_TYPES}) AS is_odd,
+    {", ".join(CLUSTER_PAYLOADS)}
+FROM {read_events(file_parameter)}
+WHERE coalesce({task_ids}, '') = ''
+"""
 
 
 def _definition(field: str) -> str:

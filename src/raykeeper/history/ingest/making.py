@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -158,7 +158,7 @@ class TableMaker:
         if is_large:
             bench = await ChildWorkbench.start(folder, bits, self._limits)
         else:
-            bench = await InProcessWorkbench.start(folder, bits, self._limits)
+            bench = await InProcessWorkbench.start(folder, bits, replace(self._limits, threads=1))
         try:
             yield bench
         finally:

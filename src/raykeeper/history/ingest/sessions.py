@@ -115,15 +115,16 @@ class _Entry:
 
     async def wait(self) -> None:
         """Until there is something to show. Raises what the look at the store raised."""
-        if self.task is None:
+        task = self.task
+        if task is None:
             raise SessionMissing(self._following.session)
         shown = asyncio.create_task(self._shown.wait())
         try:
-            await asyncio.wait([self.task, shown], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([task, shown], return_when=asyncio.FIRST_COMPLETED)
         finally:
             shown.cancel()
-        if self.opened is None and self.task.done():
-            self.task.result()
+        if self.opened is None and task.done():
+            task.result()
             raise SessionMissing(self._following.session)
 
     async def _refresh(self, clock: Clock) -> None:

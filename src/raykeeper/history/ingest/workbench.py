@@ -17,7 +17,7 @@ import msgspec
 from raykeeper.history.ingest.cleaning import clean_batch, has_torn_slice
 from raykeeper.history.ingest.closing import CLOSED_TASKS, closed_entities
 from raykeeper.history.ingest.entities import PARTIAL_ROWS, no_cluster_events
-from raykeeper.history.ingest.events import CLUSTER_PARTITION, MACROS, partial_rows
+from raykeeper.history.ingest.events import MACROS, cluster_rows, task_rows
 from raykeeper.history.ingest.jobs import Batch, Gap, Merged, MergeOrder, Projected
 from raykeeper.history.ingest.merging import DERIVED_ROWS, DERIVED_TASKS, merged_rows, whole_rows, with_last_state
 from raykeeper.history.ingest.ranges import TaskRange, task_ranges
@@ -40,7 +40,8 @@ RANGES_PER_LIST_FILE = 8
 """Ranges of tasks whose narrow rows share a file: one of about 10 MB where the wide ones have 2 to 3 MB each."""
 _BAD_LINES = (duckdb.InvalidInputException, duckdb.DataError)
 """What DuckDB raises for a line it cannot read; anything else is not the line's fault."""
-_FLUSH_ROWS = 10_000  # of one partition that DuckDB holds in memory while a batch is written
+_FLUSH_ROWS = 10_000  # that a thread holds before it hands them to the partitions' files
+_PARTIAL_ROW_GROUP = 2_048  # that each partition's file holds in memory; as few as DuckDB allows
 _WIDE_ROW_GROUP = 10_240  # a page of details reads few of these
 _NARROW_ROW_GROUP = 61_440
 
@@ -57,7 +58,7 @@ _ENTITIES = {
 class Limits:
     """What the workbench may use."""
 
-    memory_bytes: int = 200 << 20
+    memory_bytes: int = 256 << 20
     """Of DuckDB's buffers; the process needs about 100 MB more."""
     threads: int = 2
 
@@ -117,26 +118,30 @@ class Workbench:
     def _project_file(self, file: Path, into: Path) -> int:
         if not file.stat().st_size:
             return 0
-        query = partial_rows("$file", self._partition_bits)
-        copy = f"COPY ({query}) TO {literal(into)} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (partition))"
-        rows = self._connection.execute(copy, {"file": str(file)}).fetchall()
-        return int(rows[0][0])
+        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_PARTIAL_ROW_GROUP}"
+        tasks = task_rows("$file", self._partition_bits)
+        copies = (
+            f"COPY ({tasks}) TO {literal(into / 'tasks')} ({options}, PARTITION_BY (partition))",
+            f"COPY ({cluster_rows('$file')}) TO {literal(into / 'cluster.parquet')} ({options})",
+        )
+        into.mkdir()
+        parameters = {"file": str(file)}
+        return sum(int(self._connection.execute(copy, parameters).fetchall()[0][0]) for copy in copies)
 
     def _fits(self, file: Path) -> bool:
         """Whether the very query that will read these lines can."""
-        query = partial_rows("$file", self._partition_bits)
         try:
-            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {query}", {"file": str(file)})
+            for query in (task_rows("$file", self._partition_bits), cluster_rows("$file")):
+                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {query}", {"file": str(file)})
         except _BAD_LINES:
             return False
         return True
 
-    def _partial_files(self, order: MergeOrder, partition: str) -> list[Path]:
-        folders = (self._partials / batch for batch in order.batches)
-        return [file for folder in folders for file in sorted(folder.glob(f"partition={partition}/*.parquet"))]
+    def _partial_files(self, order: MergeOrder, pattern: str) -> list[Path]:
+        return [file for batch in order.batches for file in sorted((self._partials / batch).glob(pattern))]
 
     def _merge_entity(self, order: MergeOrder, table: Table) -> tuple[Path, ...]:
-        events = self._partial_files(order, str(CLUSTER_PARTITION))
+        events = self._partial_files(order, "cluster.parquet")
         self._view("cluster_events", _read(events) if events else no_cluster_events())
         self._view("rows", f"{_empty(table)} UNION ALL BY NAME ({PARTIAL_ROWS[table]}) {_with_base(order, table)}")
         self._view("merged", merged_rows(table, "rows"))
@@ -147,15 +152,17 @@ class Workbench:
         return (path,)
 
     def _merge_counters(self, order: MergeOrder) -> tuple[Path, ...]:
-        events = self._partial_files(order, "*")
-        counted = "SELECT coalesce(event_type, '') AS event_type, 1 AS events, is_odd::BIGINT AS odd_events FROM "
-        new = f"UNION ALL BY NAME {counted} ({_read(events)})" if events else ""
-        self._view("rows", f"{_empty(COUNTERS)} {new} {_with_base(order, COUNTERS)}")
+        rows = [_empty(COUNTERS)]
+        for pattern, is_odd in (("tasks/*/*.parquet", "0"), ("cluster.parquet", "is_odd::BIGINT")):
+            if files := self._partial_files(order, pattern):
+                counted = f"coalesce(event_type, '') AS event_type, 1 AS events, {is_odd} AS odd_events"
+                rows.append(f"SELECT {counted} FROM ({_read(files)})")
+        self._view("rows", f"{' UNION ALL BY NAME '.join(rows)} {_with_base(order, COUNTERS)}")
         return (self._copy(order, COUNTERS, merged_rows(COUNTERS, "rows"), "000", _NARROW_ROW_GROUP),)
 
     def _merge_tasks(self, order: MergeOrder, part: TaskRange) -> Path | None:
         """The wide rows of one range of tasks, or None where it has none."""
-        events = self._partial_files(order, str(part.partition(self._partition_bits)))
+        events = self._partial_files(order, f"tasks/partition={part.partition(self._partition_bits)}/*.parquet")
         base = [path for path in order.base.get(TASKS.name, ()) if part.may_overlap(path.stem)]
         sources = [_read(files, _task_columns()) for files in (events, base) if files]
         if not sources:
@@ -212,6 +219,7 @@ def _connect(scratch: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
             "memory_limit": f"{limits.memory_bytes}B",
             "threads": limits.threads,
             "temp_directory": str(scratch / "spilled"),
+            "preserve_insertion_order": False,  # what is sorted stays so; the rest needs less memory
             "partitioned_write_flush_threshold": _FLUSH_ROWS,
             "autoinstall_known_extensions": False,
         }
