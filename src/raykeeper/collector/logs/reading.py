@@ -182,9 +182,7 @@ def _advance(piece: Piece) -> None:
         file.size, file.mtime_ns = piece.version
         return
     if piece.mtime_ns != file.mtime_ns:
-        file.mtime_ns = (
-            UNKNOWN_TIME  # it was truncated under way, perhaps: the next look compares it with what was sent
-        )
+        file.mtime_ns = UNKNOWN_TIME  # perhaps it was truncated under way: the next look compares it with what was sent
     if piece.start <= file.sent:
         file.sent, file.signature = max(file.sent, piece.end), piece.signature
     else:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from raykeeper.collector.logs.kinds import Kind, kind_of
 
 SIGNATURE_BYTES = 64  # a log line's time alone is 23
-UNKNOWN_TIME = -1
-"""As the time of a file's last write: whatever the next look finds is news."""
+UNKNOWN_TIME = 1 << 62
+"""As the time of a file's last write: whatever the next look finds is another, and it does not count as quiet."""
 
 
 class Signature(NamedTuple):
@@ -76,7 +76,7 @@ class TrackedFile:
     told_name: str = ""
     """The name that the bucket knows it by."""
     size: int = 0
-    mtime_ns: int = 0
+    mtime_ns: int = UNKNOWN_TIME
     is_deleted: bool = False
     misses: int = 0
     """Listings in a row that did not show it."""

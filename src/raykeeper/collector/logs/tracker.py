@@ -7,7 +7,6 @@ one begins a new generation, a deleted one is read to its end through the descri
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Protocol
 
 from raykeeper.clock import Clock
@@ -19,7 +18,7 @@ from raykeeper.collector.logs.losses import Losses
 from raykeeper.collector.logs.positions import Positions
 from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.times import unix_ns
-from raykeeper.collector.logs.tracked import TrackedFile, Version
+from raykeeper.collector.logs.tracked import TrackedFile
 from raykeeper.collector.sessions import SessionOnDisk
 from raykeeper.layout.logs import generation_name
 from raykeeper.logs import Log
@@ -125,7 +124,8 @@ class LogTracker:
             with self.open_files.reading(file, self.path_of(file)) as descriptor:
                 status = os.fstat(descriptor)
         except OSError:
-            return self._gone(file)
+            self._gone(file)
+            return
         if not file.is_whole:
             self._losses.lost(file, "replaced before it was read")
         successor = self._new_file(file.session, file.inode, file.path)
@@ -140,7 +140,6 @@ class LogTracker:
         self.open_files.hand_over(file, successor)
         self._finish(file)
         self.note(successor)
-        return None
 
     def close(self) -> None:
         self.open_files.close_all()
@@ -164,18 +163,15 @@ class LogTracker:
         if listing.refresh(unix_ns(self._clock)):
             self._match(session.name, listing.paths, is_first)
         for file in self._due(files, everything):
-            self._measure(file)
+            self._look_at(file)
 
-    def _due(self, files: dict[int, TrackedFile], everything: bool) -> Iterator[TrackedFile]:
+    def _due(self, files: dict[int, TrackedFile], everything: bool) -> list[TrackedFile]:
         """The files to look at in this round."""
+        is_quiet_turn = self._round % QUIET_ROUNDS == 0 or self._round == 1
+        quiet_since = 0 if is_quiet_turn else unix_ns(self._clock) - int(QUIET_SECONDS * 1e9)
         if everything:
-            yield from tuple(files.values())
-            return
-        quiet_since = unix_ns(self._clock) - int(QUIET_SECONDS * 1e9)
-        quiet_turn = self._round % QUIET_ROUNDS == 0
-        for file in tuple(files.values()):
-            if file.kind is Kind.USER and (quiet_turn or file.mtime_ns > quiet_since):
-                yield file
+            return [file for file in files.values() if file.kind is Kind.COMPONENT or file.mtime_ns >= quiet_since]
+        return [file for file in files.values() if file.kind is Kind.USER and file.mtime_ns >= quiet_since]
 
     def _match(self, session: str, paths: dict[int, str], is_first: bool) -> None:
         files = self._files[session]
@@ -184,7 +180,7 @@ class LogTracker:
             if file is None:
                 files[inode] = file = self._new_file(session, inode, path)
                 file.was_here_before = is_first
-                self._measure(file)
+                self._look_at(file)
                 self.note(file)
             elif file.path != path:
                 self._renamed(file, path)
@@ -218,24 +214,27 @@ class LogTracker:
         file.size = os.fstat(kept).st_size
         self.note(file)
 
-    def _measure(self, file: TrackedFile) -> None:
-        """See how large the file is now, and whether it is still the same."""
-        path = self.path_of(file)
+    def _look_at(self, file: TrackedFile) -> None:
+        """See whether the file changed."""
         try:
-            status = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - ten thousand times in a round
+            status = os.lstat(self.path_of(file))
         except OSError:
-            return self._distrust(file.session)
+            self._distrust(file.session)
+            return
         if status.st_ino != file.inode:
-            return self._distrust(file.session)
-        if Version(file.size, file.mtime_ns) == (status.st_size, status.st_mtime_ns):
-            return None
+            self._distrust(file.session)
+        elif status.st_mtime_ns != file.mtime_ns or status.st_size != file.size:
+            self._changed(file, status)
+
+    def _changed(self, file: TrackedFile, status: os.stat_result) -> None:
+        """Take up what is new in a file, or begin anew with it."""
         if self._is_another(file, status.st_size):
-            return self.replaced(file)
+            self.replaced(file)
+            return
         file.size, file.mtime_ns = status.st_size, status.st_mtime_ns
         self.note(file)
         if file.has_news and not file.is_whole:
-            self._keep_open(file, path)
-        return None
+            self._keep_open(file, self.path_of(file))
 
     def _is_another(self, file: TrackedFile, size: int) -> bool:
         """Whether a file that changed has other content than what was sent, or another node's."""
