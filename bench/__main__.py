@@ -8,7 +8,7 @@ import sys
 from bench.figures import Figure, show
 from bench.machine import describe
 
-BENCHMARKS = ("startup", "gets", "informer", "floor", "idle", "rayclusters")
+BENCHMARKS = ("startup", "gets", "informer", "floor", "idle", "rayclusters", "collector_events")
 
 
 def main(names: list[str]) -> int:

@@ -28,12 +28,17 @@ class EventMaker:
         self._dice = random.Random(seed)
         self._session = session
         self._node = node_id(node)
+        self._workers = [an_id(self._dice, 28) for _ in range(8)]
+        self._driver_task = an_id(self._dice, 24)
+        self._task = ""
         self._count = 0
 
     def event(self, **changes: object) -> dict[str, Any]:
-        """One event: a task's definition, its lifecycle, a profile, in turn."""
-        self._count += 1
+        """One event: a task's definition, its lifecycle, its profile, then the next task."""
         make = (self._definition, self._lifecycle, self._profile)[self._count % 3]
+        if not self._count % 3:
+            self._task = an_id(self._dice, 24)
+        self._count += 1
         return {**self._envelope(), **make(), **changes}
 
     def events(self, count: int, **changes: object) -> list[dict[str, Any]]:
@@ -53,17 +58,17 @@ class EventMaker:
     def _definition(self) -> dict[str, Any]:
         function = {"moduleName": "__main__", "className": "", "functionName": "step", "functionHash": "7f" * 14}
         definition = {
-            "taskId": an_id(self._dice, 24),
+            "taskId": self._task,
             "taskAttempt": 0,
             "taskType": "NORMAL_TASK",
             "taskName": f"step-{self._dice.randrange(100)}",
             "taskFunc": {"pythonFunctionDescriptor": function},
             "jobId": "AgAAAA==",
-            "parentTaskId": an_id(self._dice, 24),
+            "parentTaskId": self._driver_task,
             "placementGroupId": "////////////////////////",
             "requiredResources": {"CPU": 1.0},
             "language": "PYTHON",
-            "serializedRuntimeEnv": '{"env_vars": {"OMP_NUM_THREADS": "1"}}',
+            "serializedRuntimeEnv": "{}",
             "refIds": {},
             "labelSelector": {},
             "isDetachedActor": False,
@@ -74,11 +79,11 @@ class EventMaker:
         log_file = f"/tmp/ray/{self._session}/logs/worker-{'54' * 28}-02000000-{self._dice.randrange(9999)}"
         start = self._dice.randrange(10**6)
         lifecycle = {
-            "taskId": an_id(self._dice, 24),
+            "taskId": self._task,
             "taskAttempt": 0,
             "jobId": "AgAAAA==",
             "nodeId": self._node,
-            "workerId": an_id(self._dice, 28),
+            "workerId": self._dice.choice(self._workers),
             "workerPid": self._dice.randrange(99999),
             "stateTransitions": [
                 {"state": state, "timestamp": f"2026-11-15T19:12:35.{self._dice.randrange(10**9):09d}Z"}
@@ -86,7 +91,6 @@ class EventMaker:
             ],
             "taskLogInfo": {
                 "stdoutFile": f"{log_file}.out",
-                "stderrFile": f"{log_file}.err",
                 "stdoutStart": str(start),
                 "stdoutEnd": str(start + 55),
             },
@@ -97,15 +101,15 @@ class EventMaker:
         start = 1794770614361277245 + self._dice.randrange(10**12)
         spans = [
             {"eventName": name, "startTime": str(start), "endTime": str(start + 10**6), "extraData": "{}"}
-            for name in ("task:deserialize_arguments", "task:execute", "task:store_outputs")
+            for name in ("task:execute", "task:store_outputs")
         ]
         profile = {
             "componentType": "worker",
-            "componentId": an_id(self._dice, 28),
+            "componentId": self._dice.choice(self._workers),
             "nodeIpAddress": "10.77.0.2",
             "events": spans,
         }
-        payload = {"taskId": an_id(self._dice, 24), "attemptNumber": 0, "jobId": "AgAAAA==", "profileEvents": profile}
+        payload = {"taskId": self._task, "attemptNumber": 0, "jobId": "AgAAAA==", "profileEvents": profile}
         return {"eventType": "TASK_PROFILE_EVENT", "taskProfileEvents": payload}
 
 

@@ -6,6 +6,7 @@ Prints `ready <port>` once it listens. SIGTERM makes it flush and end; then it p
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -56,7 +57,7 @@ def connect(bucket: Bucket, store_url: str) -> None:
     from raykeeper.storage.opening import open_store
     from raykeeper.storage.settings.urls import parse_store_url
 
-    bucket.connect(open_store(parse_store_url(store_url, {})))
+    bucket.connect(open_store(parse_store_url(store_url, os.environ)))
 
 
 def parse_changes(arguments: list[str]) -> dict[str, int | float]:

@@ -73,10 +73,11 @@ async def test_an_outage_is_said_once_and_so_is_its_end(outage: Exception, caplo
 
 async def test_a_single_failure_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "raykeeper.collector.bucket")
-    store = FailsOnce()
-    bucket = a_bucket(store)
+    store, metrics = FailsOnce(), CollectorMetrics(CollectorRegistry())
+    bucket = Bucket(ManualClock(), metrics, QUICK)
+    bucket.connect(store)
     await bucket.put("key", b"x")
-    assert store.calls == 2
+    assert (store.calls, metrics.put_error_count()) == (2, 1)
     assert bucket.is_up
     assert not caplog.records
 

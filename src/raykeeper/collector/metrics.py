@@ -70,6 +70,11 @@ class CollectorMetrics:
     def answered(self, status: int) -> None:
         self.answers.labels(status).inc()
 
+    def put_error_count(self) -> int:
+        """Puts that failed since the start, for heartbeats."""
+        samples = (sample for metric in self.put_errors.collect() for sample in metric.samples)
+        return int(sum(sample.value for sample in samples if sample.name.endswith("_total")))
+
     def watch(self, gauge: Gauge, value: Callable[[], float]) -> None:
         """Ask for a gauge's value whenever metrics are read."""
         gauge.set_function(value)

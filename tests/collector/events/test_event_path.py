@@ -17,6 +17,7 @@ from raykeeper.collector.events import disk, sealer
 from raykeeper.collector.events.cadence import is_due
 from raykeeper.collector.events.limits import MIB
 from raykeeper.collector.events.sealed import SealedFiles
+from raykeeper.collector.events.sealing import read_closed
 from raykeeper.layout.keys import parse_sealed_key
 
 
@@ -224,7 +225,7 @@ async def test_with_no_room_for_sealed_segments_they_go_straight_to_the_bucket(
 async def test_a_journal_that_cannot_be_sealed_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_closed, failures = sealer.read_closed, []
+    failures: list[object] = []
 
     def fail_once(*args: object) -> object:
         if not failures:

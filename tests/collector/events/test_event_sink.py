@@ -115,14 +115,14 @@ async def test_a_client_may_ask_to_close(tmp_path: Path) -> None:
 
 async def test_64_mb_are_taken_within_the_time_ray_waits_and_without_holding_them_in_memory(tmp_path: Path) -> None:
     events = EventMaker().events(500)
-    body = body_of(events * 140)
+    body = body_of(events * 160)
     assert len(body) > 64 * 10**6
     async with a_scene(tmp_path) as scene:
         started = time.monotonic()
         assert await scene.post(body) == [200]
         assert time.monotonic() - started < RAY_GIVES_UP_SECONDS
         assert await scene.flush(60) == 0
-        assert stored_events(scene.store.objects) == [line_of(event) for event in events] * 140
+        assert stored_events(scene.store.objects) == [line_of(event) for event in events] * 160
         assert max(map(len, scene.store.objects.values())) < 4 * 10**6
 
 

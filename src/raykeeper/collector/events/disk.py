@@ -69,7 +69,7 @@ class OpenJournal:
         self.size += sum(batch.record_bytes for batch in batches)
 
     def close(self, closed_ns: int) -> ClosedJournal:
-        """Give it the name under which it is sealed."""
+        """Give it the name under which it is sealed. The caller syncs the folder."""
         os.close(self._descriptor)
         return _closed(self.path, closed_ns, self.size)
 
@@ -93,7 +93,9 @@ class LargeBody:
         with self._opened() as file:
             os.pwrite(file.fileno(), header_of(self._received_ns, flags, self._size, self._checksum), 0)
             os.fsync(file.fileno())
-        return _closed(self._path, closed_ns, HEADER_BYTES + self._size)
+        closed = _closed(self._path, closed_ns, HEADER_BYTES + self._size)
+        sync_folder(self._path.parent)
+        return closed
 
     def discard(self) -> None:
         if self._file is not None:
@@ -125,6 +127,7 @@ def take_over(folder: Path, closed_ns: int) -> list[ClosedJournal]:
         part.unlink()
     for number, path in enumerate(sorted(folder.glob(f"*{_OPEN}"))):
         _closed(path, closed_ns + number, path.stat().st_size)
+    sync_folder(folder)
     found = [path for path in folder.glob(f"*{_CLOSED}") if path.stem.isdecimal()]
     return sorted(ClosedJournal(int(path.stem), path, path.stat().st_size) for path in found)
 
@@ -132,5 +135,4 @@ def take_over(folder: Path, closed_ns: int) -> list[ClosedJournal]:
 def _closed(path: Path, closed_ns: int, size: int) -> ClosedJournal:
     final = path.with_name(f"{closed_ns}{_CLOSED}")
     path.rename(final)
-    sync_folder(final.parent)
     return ClosedJournal(closed_ns, final, size)

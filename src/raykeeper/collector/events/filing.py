@@ -63,6 +63,7 @@ class Filer:
         self.filing = Filing()
         self._identities = identities
         self._places: dict[tuple[str, str], Place | str] = {}
+        self._known: dict[tuple[str, str], list[Event]] = {}
 
     def add(self, split: SplitBody, received_ns: int) -> None:
         """File each event of a body, or set it aside with the reason."""
@@ -73,17 +74,29 @@ class Filer:
             self.filing.set_aside[number] = replace(self.filing.set_aside[number], received_ns=received_ns)
 
     def _file(self, events: Iterable[Event]) -> None:
+        known = self._known
         for event in events:
             try:
                 envelope = parse_envelope(event)
             except (ValueError, RecursionError):
                 self.filing.set_aside.append(SetAside("not an object", bytes(event)))
                 continue
-            place = self._place(envelope)
-            if isinstance(place, Place):
-                self.filing.events.setdefault(place, []).append(event)
+            # Nearly every event is of a place that an earlier one was of: this is the path that must be quick.
+            group = known.get((envelope.sessionName, envelope.nodeId))
+            if group is not None:
+                group.append(event)
             else:
-                self.filing.set_aside.append(SetAside(place, bytes(event)))
+                self._file_anew(event, envelope)
+
+    def _file_anew(self, event: Event, envelope: Envelope) -> None:
+        place = self._place(envelope)
+        if isinstance(place, Place):
+            group = self.filing.events.setdefault(place, [])
+            group.append(event)
+            if envelope.sessionName and envelope.nodeId:
+                self._known[envelope.sessionName, envelope.nodeId] = group
+        else:
+            self.filing.set_aside.append(SetAside(place, bytes(event)))
 
     def _place(self, envelope: Envelope) -> Place | str:
         """Where it belongs, or why that cannot be said."""

@@ -18,6 +18,12 @@ KEPT_OF_CUT_BODY_BYTES = MIB
 SOFT_SHARE = 0.5
 """Of the disk budget: above it everything is sealed at once, whatever its age."""
 
+BACKLOG_BYTES = 64 * MIB
+"""Of journals that could be sealed: above it answers wait a little, so that Ray sends no faster than we seal."""
+
+PACE_SECONDS = 1.0
+"""The longest such wait; Ray gives up after 3."""
+
 
 @dataclass(frozen=True)
 class EventSettings:

@@ -9,7 +9,7 @@ from raykeeper.clock import Clock
 from raykeeper.collector.events.budget import DiskBudget
 from raykeeper.collector.events.cadence import is_due, seal_age
 from raykeeper.collector.events.figures import EventFigures
-from raykeeper.collector.events.limits import EventSettings
+from raykeeper.collector.events.limits import BACKLOG_BYTES, PACE_SECONDS, SOFT_SHARE, EventSettings
 from raykeeper.collector.events.sink import Sink
 from raykeeper.collector.events.spool import Spool
 from raykeeper.errors import Misconfigured
@@ -26,6 +26,8 @@ log = Log("raykeeper.collector.events")
 
 LOOK_SECONDS = 1.0
 """How often journals that wait for a node id or another attempt are looked at."""
+
+PACE_STEP_SECONDS = 0.02
 
 
 class EventPath:
@@ -49,7 +51,7 @@ class EventPath:
         self._changed = asyncio.Event()
         journals = settings.folder / "journals"
         self._spool = Spool(journals, self._budget, clock, settings.segment_max_bytes, self._changed.set)
-        self._sink = Sink(self._spool, clock, self.figures)
+        self._sink = Sink(self._spool, clock, self.figures, self._pace)
         self._sealed: SealedFiles | None = None
         self._uploads: Uploads | None = None
         self._sealer: Sealer | None = None
@@ -115,6 +117,13 @@ class EventPath:
         self._spool.stop()
         if self._sealer is not None:
             self._sealer.stop()
+
+    async def _pace(self) -> None:
+        """Wait a little while sealing is behind."""
+        until = self._clock.steady() + PACE_SECONDS
+        limit = min(BACKLOG_BYTES, self._settings.spool_max_bytes * SOFT_SHARE / 2)
+        while self._sealer and self._sealer.backlog_bytes > limit and self._clock.steady() < until:  # noqa: ASYNC110
+            await asyncio.sleep(PACE_STEP_SECONDS)  # a sum over journals, which sets no event
 
     async def _seal_for_ever(self, sealer: Sealer) -> None:
         while True:

@@ -9,7 +9,7 @@ from raykeeper.collector.events.durable import make_folder, write_file
 from raykeeper.collector.events.sealing import Segment
 from raykeeper.layout.keys import SealedKey, parse_sealed_key
 
-_SCRATCH = "segment.tmp"
+_SCRATCH = ".tmp"
 
 
 class SealedFiles:
@@ -24,7 +24,8 @@ class SealedFiles:
     def take_over(self) -> None:
         """Find what earlier lives left, oldest first. Blocks; for the start."""
         make_folder(self._folder)
-        (self._folder / _SCRATCH).unlink(missing_ok=True)
+        for scratch in self._folder.glob(f"*{_SCRATCH}"):
+            scratch.unlink()
         left = [path for path in self._folder.rglob("*") if path.is_file()]
         keys = [facts for path in left if (facts := parse_sealed_key(path.relative_to(self._folder).as_posix()))]
         for facts in sorted(keys, key=_age):
@@ -44,7 +45,8 @@ class SealedFiles:
 
     def write(self, segment: Segment) -> None:
         """Make a segment durable. On OSError it is not there."""
-        write_file(self._path(segment.key), segment.data, self._folder / _SCRATCH)
+        path = self._path(segment.key)
+        write_file(path, segment.data, self._folder / f"{path.name}{_SCRATCH}")
 
     def read(self, key: str) -> bytes:
         return self._path(key).read_bytes()

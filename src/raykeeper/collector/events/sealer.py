@@ -25,6 +25,9 @@ T = TypeVar("T")
 RETRY_SECONDS = 30.0
 """Until a journal that could not be sealed is tried again; the others go on."""
 
+PARALLEL_SEALS = 2
+"""One waits for compressor or disk while the other splits: only splitting needs Python's lock."""
+
 
 class Sealer:
     """Turns closed journals into segments. A journal is deleted once all its segments are durable elsewhere."""
@@ -48,7 +51,7 @@ class Sealer:
         self._identities = identities
         self._clock = clock
         self._figures = figures
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="seal")
+        self._threads = ThreadPoolExecutor(PARALLEL_SEALS, thread_name_prefix="seal")
         self._one_at_a_time = asyncio.Lock()
         self._held: dict[ClosedJournal, tuple[float, set[str]]] = {}
         self._not_before: dict[ClosedJournal, float] = {}
@@ -58,15 +61,22 @@ class Sealer:
         """Whether a closed journal can be sealed now."""
         return any(self._is_ready(journal, may_hold=True) for journal in self._spool.closed.values())
 
+    @property
+    def backlog_bytes(self) -> int:
+        """Of closed journals that can be sealed now."""
+        closed = self._spool.closed.values()
+        return sum(journal.size for journal in closed if self._is_ready(journal, may_hold=True))
+
     async def seal_all(self, *, may_hold: bool = True) -> None:
         """Seal what can be sealed; without `may_hold` also what waits for its node, as of an unknown one."""
         async with self._one_at_a_time:
-            for journal in sorted(self._spool.closed.values()):
-                if self._is_ready(journal, may_hold=may_hold):
-                    await self._try(journal, may_hold=may_hold)
+            ready = sorted(j for j in self._spool.closed.values() if self._is_ready(j, may_hold=may_hold))
+            for start in range(0, len(ready), PARALLEL_SEALS):
+                some = ready[start : start + PARALLEL_SEALS]
+                await asyncio.gather(*(self._try(journal, may_hold=may_hold) for journal in some))
 
     def stop(self) -> None:
-        self._thread.shutdown()
+        self._threads.shutdown()
 
     def _is_ready(self, journal: ClosedJournal, *, may_hold: bool) -> bool:
         now = self._clock.steady()
@@ -127,4 +137,4 @@ class Sealer:
             await self._bucket.put(segment.key, segment.data)
 
     def _in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -6,7 +6,7 @@ The same journal gives the same keys again, so sealing it twice, after a crash, 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -72,18 +72,22 @@ def _mapped(journal: ClosedJournal) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _parts(events: Sequence[Event], max_bytes: int) -> Iterator[Iterable[bytes]]:
-    """Events in groups of about `max_bytes`, each as a few long pieces of whole lines."""
-    part: list[bytes] = []
-    size = 0
-    for start in range(0, len(events), _PIECE_EVENTS):
-        part.append(b"\n".join(events[start : start + _PIECE_EVENTS]))
-        size += len(part[-1])
-        if size >= max_bytes:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
+def _parts(events: Sequence[Event], max_bytes: int) -> Iterator[Iterator[bytes]]:
+    """Events in groups of about `max_bytes`, each as a few long pieces of whole lines, made as they are asked for.
+
+    Assumes that a group is read to its end before the next one is asked for.
+    """
+    pieces = (b"\n".join(events[start : start + _PIECE_EVENTS]) for start in range(0, len(events), _PIECE_EVENTS))
+    for first in pieces:
+        yield _part(first, pieces, max_bytes)
+
+
+def _part(first: bytes, more: Iterator[bytes], max_bytes: int) -> Iterator[bytes]:
+    yield first
+    size = len(first)
+    while size < max_bytes and (piece := next(more, None)) is not None:
+        yield piece
+        size += len(piece)
 
 
 def _key(kind: type[SealedKey], place: Place, journal: ClosedJournal, number: int, settings: EventSettings) -> str:

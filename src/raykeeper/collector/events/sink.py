@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Protocol
 
@@ -37,12 +37,14 @@ class SinkFigures(Protocol):
 class Sink:
     """Listens for Ray. `last_post_at` is when the last batch came, on the steady clock."""
 
-    def __init__(self, spool: Spool, clock: Clock, figures: SinkFigures) -> None:
+    def __init__(self, spool: Spool, clock: Clock, figures: SinkFigures, pace: Callable[[], Awaitable[None]]) -> None:
         self.last_post_at: float | None = None
         self.port = 0
         self._spool = spool
         self._clock = clock
         self._figures = figures
+        self.pace = pace
+        """Awaited before a batch that was kept is answered."""
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._sweeping: asyncio.TimerHandle | None = None

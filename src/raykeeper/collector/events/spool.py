@@ -15,6 +15,7 @@ from typing import TypeVar
 from raykeeper.clock import Clock
 from raykeeper.collector.events.budget import DiskBudget, SpoolFull
 from raykeeper.collector.events.disk import Batch, ClosedJournal, OpenJournal, take_over
+from raykeeper.collector.events.durable import sync_folder
 from raykeeper.collector.events.journal import HEADER_BYTES
 
 T = TypeVar("T")
@@ -117,7 +118,7 @@ class Spool:
             self._retired.append(self._journal.close(closed_ns))
             self._journal = None
         if self._journal is None:
-            self._journal = OpenJournal(self.folder, opened_ns)
+            self._journal = OpenJournal(self.folder, opened_ns)  # syncs the folder, and so the new name of the last one
             self._first_at = self._clock.steady()
         self._journal.append(batches)
 
@@ -145,4 +146,8 @@ class Spool:
 
     def _close(self, closed_ns: int) -> ClosedJournal | None:
         journal, self._journal = self._journal, None
-        return journal.close(closed_ns) if journal else None
+        if journal is None:
+            return None
+        closed = journal.close(closed_ns)
+        sync_folder(self.folder)
+        return closed
