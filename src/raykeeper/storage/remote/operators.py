@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from opendal import AsyncOperator
 
 MIB = 1024 * 1024
-PART_BYTES = 8 * MIB  # S3 takes 10,000 parts: objects of up to 80 GB
-PARTS_AT_ONCE = 2
+# S3 takes 10,000 parts: objects of up to 80 GB. One goes at a time: that takes 24 MB beside what is there, two take 55.
+PART_BYTES = 8 * MIB
 # Looking up the symbols of one backtrace takes 42 MB for good, where somebody set RUST_BACKTRACE.
 _NO_BACKTRACES = ("RUST_LIB_BACKTRACE", "0")
 
@@ -53,7 +53,7 @@ def make_operators(settings: StoreSettings, patience: Patience) -> Operators:
         cause = str(exc).partition("\n")[0]
         raise Misconfigured("storage", settings.describe(), f"opendal cannot use it ({cause})") from None
     silence = patience.first_byte_seconds
-    part = patience.transfer_seconds(PART_BYTES * PARTS_AT_ONCE)
+    part = patience.transfer_seconds(PART_BYTES)
     retry = RetryLayer(
         max_times=patience.attempts - 1, jitter=True, min_delay=0.1, max_delay=patience.longest_pause_seconds
     )

@@ -15,7 +15,7 @@ from raykeeper.storage.patience import Patience
 from raykeeper.storage.remote.buckets import BucketMaker
 from raykeeper.storage.remote.calls import Calls, PastTheEnd, ThereAlready
 from raykeeper.storage.remote.failures import Meaning
-from raykeeper.storage.remote.operators import PART_BYTES, PARTS_AT_ONCE, Operators
+from raykeeper.storage.remote.operators import PART_BYTES, Operators
 from raykeeper.storage.settings.storesettings import StoreSettings
 from raykeeper.storage.store import Names, ObjectStat, ObjectStore, checked_key, checked_prefix
 
@@ -172,7 +172,7 @@ class RemoteStore(ObjectStore):
 
     async def _upload(self, key: str, path: Path, size: int) -> None:
         """Write a large file in parts. When that fails nothing is there: only `close` makes an object of the parts."""
-        opening = self._operators.uploading.open(key, "wb", chunk=PART_BYTES, concurrent=PARTS_AT_ONCE)
+        opening = self._operators.uploading.open(key, "wb", chunk=PART_BYTES)
         target = await self._once(key, opening)
         async for chunk in file_chunks(path, size, PART_BYTES):
             await self._once(key, target.write(chunk))
