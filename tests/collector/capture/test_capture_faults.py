@@ -45,7 +45,7 @@ class Cluster(ScriptedHead):
 
     def __init__(self) -> None:
         super().__init__()
-        for path in ("/api/v0/cluster_metadata", "/timezone"):
+        for path in ("/api/v0/cluster_metadata", "/timezone", "/cluster_id"):
             self.say(path, {})
         for kind in KINDS:
             self.say(Page(kind).path, listed(NODES if kind == "nodes" else []))

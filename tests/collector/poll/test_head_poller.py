@@ -38,7 +38,7 @@ class Scene:
         self.clock = ManualClock()
         self.bucket = MemoryBucket()
         self.disk = DiskSessions()
-        dashboard = Dashboard(address, limits=Limits(answer_seconds=0.5))
+        dashboard = Dashboard(address, limits=Limits(answer_seconds=0.5, body_bytes=200_000))
         self.poller = HeadPoller(dashboard, self.disk, self.bucket, PollSettings("ns", "c"), self.clock)
 
     async def poll(self, seconds_later: float = 0.0) -> float:
@@ -94,6 +94,17 @@ async def test_one_endpoint_that_fails_does_not_cost_the_others(scene: Scene) ->
     assert scene.bucket.polled("/api/jobs/")
     assert not scene.bucket.polled("/api/serve/applications/")
     assert not scene.bucket.polled("/timezone")
+
+
+async def test_an_answer_that_is_too_large_is_said_once_and_costs_the_others_nothing(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.head.answer("/api/serve/applications/", as_text(b"x" * 200_001))
+    for _ in range(3):
+        await scene.poll(1000.0)
+    assert caplog.messages.count("answer too large to be kept") == 1
+    assert scene.head.asked("/api/serve/applications/") == 3
+    assert scene.bucket.polled("/api/jobs/")
 
 
 async def test_a_new_session_is_asked_everything_again(scene: Scene) -> None:

@@ -39,6 +39,14 @@ def test_everything_is_due_at_first_and_the_same_answer_is_stored_once() -> None
     assert polls.answered(ENDPOINTS[SERVE], answer({"applications": {"a": 1}}), 60.0)
 
 
+def test_the_health_of_serves_controller_is_no_news() -> None:
+    """It counts its own loops, so that no two answers of a running Serve are the same."""
+    polls = some_polls()
+    for now, loops in ((0.0, 801), (30.0, 840)):
+        serve = {"applications": {"app": {}}, "controller_health_metrics": {"num_control_loops": loops}}
+        assert polls.answered(ENDPOINTS[SERVE], answer(serve), now) is (now == 0.0)
+
+
 def test_facts_are_asked_until_they_are_answered() -> None:
     polls = some_polls()
     assert not polls.answered(ENDPOINTS[VERSION], answer("no", 500), 0.0)

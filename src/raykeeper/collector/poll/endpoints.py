@@ -15,6 +15,7 @@ from raykeeper.errors import Misconfigured
 VERSION = "/api/version"
 METADATA = "/api/v0/cluster_metadata"
 TIMEZONE = "/timezone"
+CLUSTER_ID = "/cluster_id"
 JOBS = "/api/jobs/"
 SERVE = "/api/serve/applications/"
 NODE_STATISTICS = "/nodes?view=summary"
@@ -63,7 +64,7 @@ def polled_endpoints(poll_seconds: float, additional: Iterable[str] = ()) -> tup
         Endpoint("/api/cluster_status?format=1", slow_seconds),
         Endpoint(NODE_STATISTICS, slow_seconds, ask=f"{NODE_STATISTICS}&nocache=1", is_sample=True),
     )
-    facts = tuple(Endpoint(name, poll_seconds, is_fact=True) for name in (VERSION, METADATA, TIMEZONE))
+    facts = tuple(Endpoint(name, poll_seconds, is_fact=True) for name in (VERSION, METADATA, TIMEZONE, CLUSTER_ID))
     builtin = {endpoint.name for endpoint in (*facts, *changing)}
     users = dict.fromkeys(checked_path(path) for path in additional)
     return (*facts, *changing, *(Endpoint(path, poll_seconds) for path in users if path not in builtin))

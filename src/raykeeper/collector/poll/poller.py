@@ -78,6 +78,7 @@ class HeadPoller:
         self._polls = SessionPolls((), settings.poll_seconds, 0.0)
         self._facts: dict[str, HeadFacts] = {}
         self._reach = Reach()
+        self._oversized: set[str] = set()
         self.outbox = Outbox(bucket)
 
     def facts(self, session: str) -> HeadFacts:
@@ -188,11 +189,20 @@ class HeadPoller:
         """The answer, or None when this endpoint fails although the dashboard is there."""
         try:
             answer = await self._dashboard.get(endpoint.path)
-        except (Unavailable, OversizedAnswer) as exc:
+        except Unavailable as exc:
             log.debug("endpoint not answered", path=endpoint.path, cause=str(exc))
-            self._polls.failed(endpoint, self._clock.steady())
-            return None
-        return _Taken(endpoint, answer, self._clock.now())
+        except OversizedAnswer as exc:
+            self._tell_oversized(exc)
+        else:
+            return _Taken(endpoint, answer, self._clock.now())
+        self._polls.failed(endpoint, self._clock.steady())
+        return None
+
+    def _tell_oversized(self, error: OversizedAnswer) -> None:
+        """Once for each path: unlike a silent dashboard, this one will never be stored."""
+        if error.path not in self._oversized:
+            self._oversized.add(error.path)
+            log.warning("answer too large to be kept", cause=str(error))
 
     async def _keep(self, session: str, taken: Sequence[_Taken]) -> None:
         """Store what is new, unless the head was replaced meanwhile: then nobody knows which one answered."""
