@@ -11,6 +11,7 @@ import pytest
 
 from clocks import ManualClock
 from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session, raylet_text, written
+from raykeeper.collector import raylet_socket
 from raykeeper.collector.node_ids import parse_hook_file, parse_ports_by_node, parse_raylet_log
 from raykeeper.collector.sessions import NodeAppeared, RayletGone, SessionAppeared, SessionEvent, SessionWatch
 
@@ -150,12 +151,34 @@ def test_a_raylet_that_stops_listening_is_told_once(scene: Scene) -> None:
         raylet.bind(f"/proc/self/fd/{here}/raylet")
         os.close(here)
         raylet.listen()
-        scene.poll(after=10)
+        raylet.setblocking(False)
+        scene.poll()
         assert scene.watch.raylet_listens is True
+        with pytest.raises(BlockingIOError):
+            raylet.accept()  # nobody came: the raylet does not notice that it is watched
     for _ in range(3):
-        scene.poll(after=10)
+        scene.poll()
     gone = [event for event in scene.events if isinstance(event, RayletGone)]
     assert [event.node_id for event in gone] == [NODE_A]
+
+
+def test_another_users_raylet_is_found_in_the_list_of_sockets(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = a_session(scene.root)
+    sockets = written(
+        scene.root / "unix", b"Num RefCount ...\n0: 2 0 1 /tmp/ray/%s/sockets/raylet\n" % SESSION.encode()
+    )
+    monkeypatch.setattr(raylet_socket, "_BOUND_SOCKETS", sockets)
+
+    class ForbiddenSocket(socket.socket):
+        def connect(self, address: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(socket, "socket", ForbiddenSocket)
+    written(session / "sockets/raylet", b"")
+    assert scene.poll().raylet_listens is True
+    sockets.write_bytes(b"Num RefCount ...\n")
+    assert scene.poll().raylet_listens is False
+    assert isinstance(scene.events[-1], RayletGone)
 
 
 def test_a_session_directory_that_is_removed_is_forgotten(scene: Scene) -> None:

@@ -17,8 +17,6 @@ from raykeeper.collector.raylet_socket import raylet_listens
 from raykeeper.logs import Log
 
 POLL_SECONDS = 1.0
-SOCKET_SECONDS = 5.0
-"""Between two questions at the raylet's socket: each costs the raylet an accepted connection."""
 SETTLE_SECONDS = 60.0
 """A session that did not change for this long is looked into only when it changes again."""
 LATEST = "session_latest"
@@ -82,7 +80,6 @@ class SessionWatch:
         self._listeners: list[Listener] = []
         self._changes: dict[str, tuple[tuple[int, ...], float]] = {}
         self._is_listening: bool | None = None
-        self._next_question = 0.0
 
     def listen(self, listener: Listener) -> None:
         """Have it called with every event from now on; what is known already is told at once."""
@@ -182,9 +179,8 @@ class SessionWatch:
             self._tell(NodeAppeared(session, node))
 
     def _ask_raylet(self) -> None:
-        if self._current is None or self._clock.steady() < self._next_question:
+        if self._current is None:
             return
-        self._next_question = self._clock.steady() + SOCKET_SECONDS
         listens = raylet_listens(self._sessions[self._current].path)
         if self._is_listening and listens is False:
             node_id = self.node_of(self._current)
