@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from raykeeper.api import labels
-from raykeeper.api.meta import JSON, ObjectKey
+from raykeeper.api.meta import JSON, Object, ObjectKey
 from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
 from raykeeper.errors import Unavailable
 from raykeeper.kube.backoff import Backoff
@@ -21,6 +21,7 @@ from raykeeper.kube.resources import PODS
 from raykeeper.logs import Log
 from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
 from raykeeper.operator.raycluster.ledger import Deed, Ledger, Refused, without_chance
+from raykeeper.operator.raycluster.pod import parse_pod
 from raykeeper.operator.slow_start import slow_start
 
 T = TypeVar("T")
@@ -81,7 +82,7 @@ class PodWriter:
         owner, name = GroupKey(cluster.key, group), body["metadata"]["name"]
         self._expectations.expect_create(owner, name)
         try:
-            uid = await self._create_for_sure(body, ObjectKey(cluster.metadata.namespace, name))
+            pod = parse_pod(await self._create_for_sure(body, ObjectKey(cluster.metadata.namespace, name)))
         except Unavailable as error:
             self._expectations.create_unsure(owner, name)
             ledger.refused.append(Refused(deed, error, without_chance(error, name)))
@@ -90,22 +91,23 @@ class PodWriter:
             self._expectations.create_failed(owner, name)
             ledger.refused.append(Refused(deed, error, without_chance(error, name)))
             raise
-        self._expectations.create_answered(owner, name, uid)
+        self._expectations.create_answered(owner, name, pod.uid)
+        ledger.made.append(pod)
         ledger.done.setdefault((deed, f"of group {group}"), []).append(name)
 
-    async def _create_for_sure(self, body: JSON, key: ObjectKey) -> str:
-        """The uid of the pod made. A create that nobody answered is sent again under the same name: then either it is
+    async def _create_for_sure(self, body: JSON, key: ObjectKey) -> Object:
+        """The pod made. A create that nobody answered is sent again under the same name: then either it is
         made, or it turns out that it was."""
         for failures in range(1, CREATE_ATTEMPTS):
             try:
-                return (await self._kube.create(PODS, body, key.namespace)).metadata.uid
+                return await self._kube.create(PODS, body, key.namespace)
             except Unavailable:
                 await asyncio.sleep(CREATE_PAUSE.delay(failures))
             except AlreadyExists:
                 if failures > 1 and (pod := await self._kube.find(PODS, key)):
-                    return pod.metadata.uid
+                    return pod
                 raise
-        return (await self._kube.create(PODS, body, key.namespace)).metadata.uid
+        return await self._kube.create(PODS, body, key.namespace)
 
     async def _delete(self, cluster: RayCluster, action: DeletePod, ledger: Ledger) -> None:
         pod, deed = action.pod, Deed("Delete", action.pod.is_head)

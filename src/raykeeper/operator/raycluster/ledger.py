@@ -60,12 +60,20 @@ class Ledger:
     refused: list[Refused] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
     """Deletes that met another change; they are repeated, and nobody need hear of it."""
+    made: list[Pod] = field(default_factory=list)
+    """Pods that the cache may not show yet."""
     deleted: set[str] = field(default_factory=set)
     """Uids of pods that the cache may still show as living."""
 
     def after(self, pods: Sequence[Pod], now: datetime) -> list[Pod]:
-        """The pods as they are after this pass: those it deleted are on their way out."""
-        return [replace(pod, ends=now) if pod.uid in self.deleted and pod.ends is None else pod for pod in pods]
+        """The pods as they are after this pass: with those it made, and those it deleted on their way out."""
+        left = [replace(pod, ends=now) if pod.uid in self.deleted and pod.ends is None else pod for pod in pods]
+        return [*left, *self.made]
+
+    def touched(self, pods: Sequence[Pod]) -> list[Pod]:
+        """Those of the pods after this pass that it made or deleted."""
+        uids = self.deleted.union(pod.uid for pod in self.made)
+        return [pod for pod in pods if pod.uid in uids]
 
     @property
     def errors(self) -> list[Exception]:

@@ -68,9 +68,6 @@ class Observed:
     """Those that the cluster controls."""
     cleanup_job: Object | None
 
-    def head_service(self, name: str) -> JSON | None:
-        return self.children.get(ChildKey(SERVICES.kind, name))
-
     @property
     def usage(self) -> Usage:
         """What running pods still need of the other children."""

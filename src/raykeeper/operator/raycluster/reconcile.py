@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 
@@ -16,14 +17,15 @@ from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster, RayClusterStatus
 from raykeeper.kube.controllers.expectations import Expectations
 from raykeeper.kube.controllers.requeue import Requeue
 from raykeeper.kube.merge import merge_patch_between
+from raykeeper.kube.resources import SERVICES
 from raykeeper.operator.context import Context
 from raykeeper.operator.gates import Gate
 from raykeeper.operator.kinds import WATCHED_PODS, WATCHED_RAYCLUSTERS
 from raykeeper.operator.raycluster.actions import CreateWorker
 from raykeeper.operator.raycluster.apply import GroupKey, PodFactory, PodWriter, cluster_ref
-from raykeeper.operator.raycluster.children.apply import ChildWriter, Refusal
+from raykeeper.operator.raycluster.children.apply import ChildLedger, ChildWriter, Refusal
 from raykeeper.operator.raycluster.children.auth_secret import TOKEN_BYTES
-from raykeeper.operator.raycluster.children.desired import ChildSettings, desired_children
+from raykeeper.operator.raycluster.children.desired import ChildKey, ChildSettings, desired_children
 from raykeeper.operator.raycluster.children.plan import plan_children
 from raykeeper.operator.raycluster.deletion import Deletion
 from raykeeper.operator.raycluster.ledger import Ledger
@@ -34,6 +36,8 @@ from raykeeper.operator.raycluster.pods.defaults import PodDefaults
 from raykeeper.operator.raycluster.pods.desired import desired_head_pod, desired_worker_pod
 from raykeeper.operator.raycluster.pods.hash import recreate_hash
 from raykeeper.operator.raycluster.pods.metadata import head_marks
+from raykeeper.operator.raycluster.progress import Progress
+from raykeeper.operator.raycluster.recent import RecentPods
 from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of
 from raykeeper.operator.raycluster.validation.validate import violations, warnings
 from raykeeper.operator.raycluster.validation.violation import Violation
@@ -51,6 +55,8 @@ class RayClusterReconciler:
         self._clusters = context.informers.cache(WATCHED_RAYCLUSTERS)
         self._observer = Observer(context.informers, context.surroundings)
         self._expectations: Expectations[GroupKey] = Expectations(context.clock)
+        self._recent = RecentPods(lambda key, group: self._expectations.satisfied(GroupKey(key, group)))
+        self._progress = Progress(context.clock)
         self._latest: dict[ObjectKey, Object] = {}  # what our own status writes returned, until the cache shows it
         self._version = f"raykeeper-{version('raykeeper')}"
         self._pod_defaults = PodDefaults(
@@ -65,11 +71,14 @@ class RayClusterReconciler:
         item = self._current(key)
         if item is None:
             self._latest.pop(key, None)
+            self._recent.forget(key)
+            self._progress.forget(key)
             return Requeue.never()  # owner references collect the children
         cluster = RayCluster.from_object(item)
         if cluster.spec.managed_by not in (None, "", labels.MANAGED_BY_KUBERAY):
             return Requeue.never()
         observed = self._observer.observe(cluster)
+        observed = replace(observed, pods=self._recent.overlay(cluster, observed.pods))
         if cluster.metadata.deletion_timestamp is not None:
             return await self._deletion.advance(cluster, observed)
         if broken := violations(cluster, self._context.settings.gates, self._context.surroundings):
@@ -81,22 +90,30 @@ class RayClusterReconciler:
         """One pass over a valid cluster: children, then pods, then what is to be said about it."""
         for warning in warnings(cluster):
             self._recorder.warning(cluster_ref(cluster), warning.reason, str(warning), action="Validate")
-        refusals, now = await self._apply_children(cluster, observed), self._context.clock.now()
+        children, now = await self._apply_children(cluster, observed), self._context.clock.now()
         ledger = Ledger()
-        if not refusals:
+        if not children.refusals:
             ledger = await self._pods.apply(cluster, plan_pods(cluster, observed.pods, self._facts(cluster, now)))
+        pods = ledger.after(observed.pods, now)
+        self._recent.remember(cluster, ledger.touched(pods))
+        head_service = ChildKey(SERVICES.kind, names.head_service_name(cluster))
         outcome = Outcome(
-            ledger.after(observed.pods, now),
-            observed.head_service(names.head_service_name(cluster)),
-            _first_failure(refusals) or ledger.failure,
+            pods,
+            observed.children.get(head_service) or children.made.get(head_service),
+            _first_failure(children.refusals) or ledger.failure,
             now,
         )
-        await self._write_status(cluster, item, status_of(cluster, outcome))
-        if errors := [*refusals, *ledger.errors]:
+        status = status_of(cluster, outcome)
+        held_seconds = self._progress.seconds_to_wait(cluster, status)
+        if not held_seconds:
+            await self._write_status(cluster, item, status)
+        if errors := [*children.refusals, *ledger.errors]:
             raise ExceptionGroup(f"RayCluster {cluster.key} is not as it should be yet", errors)
+        if held_seconds:
+            return Requeue.after(held_seconds)
         return self._next_look(cluster, observed.pods, now)
 
-    async def _apply_children(self, cluster: RayCluster, observed: Observed) -> Sequence[Refusal]:
+    async def _apply_children(self, cluster: RayCluster, observed: Observed) -> ChildLedger:
         settings = self._context.settings.raycluster
         uses_routes = self._context.surroundings.is_openshift and not settings.uses_ingress_on_openshift
         wanted = ChildSettings(not settings.head_service_has_ip, uses_routes)

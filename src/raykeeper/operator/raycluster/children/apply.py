@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from raykeeper.api.meta import JSON, ObjectKey
+from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.errors import Unavailable
 from raykeeper.kube.client import Kube
@@ -30,6 +31,15 @@ SPOKEN = {"PersistentVolumeClaim": "PVC"}
 Refusal = ApiError | Unavailable
 
 
+@dataclass
+class ChildLedger:
+    """What a pass made of children, and what was refused."""
+
+    made: dict[ChildKey, JSON] = field(default_factory=dict)
+    """Those that the cache may not show yet."""
+    refusals: list[Refusal] = field(default_factory=list)
+
+
 class ForeignChild(ApiError):
     """An object of the child's name belongs to somebody else."""
 
@@ -41,27 +51,29 @@ class ChildWriter:
         self._kube = kube
         self._recorder = recorder
 
-    async def apply(self, cluster: RayCluster, regarding: ObjectRef, actions: Sequence[ChildAction]) -> list[Refusal]:
-        """Do all of it at once; what was refused is told and returned, and keeps nothing else from being done."""
-        outcomes = await asyncio.gather(*(self._apply(cluster, regarding, action) for action in actions))
-        return [refusal for refusal in outcomes if refusal is not None]
+    async def apply(self, cluster: RayCluster, regarding: ObjectRef, actions: Sequence[ChildAction]) -> ChildLedger:
+        """Do all of it at once; what was refused is told and noted, and keeps nothing else from being done."""
+        ledger = ChildLedger()
+        await asyncio.gather(*(self._apply(cluster, regarding, action, ledger) for action in actions))
+        return ledger
 
-    async def _apply(self, cluster: RayCluster, regarding: ObjectRef, action: ChildAction) -> Refusal | None:
+    async def _apply(self, cluster: RayCluster, regarding: ObjectRef, action: ChildAction, ledger: ChildLedger) -> None:
         verb, key = describe(action)
         kind = SPOKEN.get(key.kind, key.kind)
         try:
-            await self._write(cluster, action)
+            await self._write(cluster, action, ledger)
         except (ApiError, Unavailable) as error:
             self._recorder.warning(regarding, f"FailedTo{verb}{kind}", str(error), action=verb)
             # Existing installations grant KubeRay's rights, which do not allow every repair: that is no failure.
-            return None if isinstance(error, Forbidden) and isinstance(action, PatchChild) else error
+            if not (isinstance(error, Forbidden) and isinstance(action, PatchChild)):
+                ledger.refusals.append(error)
+            return
         self._recorder.normal(regarding, f"{verb}d{kind}", f"{verb}d {key.kind} {key.name}", action=verb)
-        return None
 
-    async def _write(self, cluster: RayCluster, action: ChildAction) -> None:
+    async def _write(self, cluster: RayCluster, action: ChildAction, ledger: ChildLedger) -> None:
         match action:
             case CreateChild(body):
-                await self._create(cluster, body)
+                ledger.made[child_key(body)] = await self._create(cluster, body)
             case PatchChild(key, patch):
                 await self._kube.merge_patch(CHILD_RESOURCES[key.kind], _object_key(cluster, key), patch)
             case ReplaceChild(key, uid, body):
@@ -70,15 +82,17 @@ class ChildWriter:
             case DeleteChild(key, uid):
                 await self._delete(cluster, key, uid)
 
-    async def _create(self, cluster: RayCluster, body: JSON) -> None:
+    async def _create(self, cluster: RayCluster, body: JSON) -> JSON:
+        """The child as the server made it, or has it."""
         key = child_key(body)
-        resource = CHILD_RESOURCES[key.kind]
+        resource: Resource[JSON] = CHILD_RESOURCES[key.kind].read_as(dict)
         try:
-            await self._kube.create(resource, body, cluster.metadata.namespace)
+            return await self._kube.create(resource, body, cluster.metadata.namespace)
         except AlreadyExists as error:
             # Not in our cache: it lost the label we watch by, the cache lags, or it is somebody else's.
-            found: JSON = await self._kube.get(resource.read_as(dict), _object_key(cluster, key))
+            found = await self._kube.get(resource, _object_key(cluster, key))
             await self._adopt(cluster, body, found, error)
+            return found
 
     async def _adopt(self, cluster: RayCluster, body: JSON, found: JSON, error: AlreadyExists) -> None:
         key = child_key(body)

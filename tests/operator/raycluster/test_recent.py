@@ -1,0 +1,53 @@
+"""A pass that comes before the watch knows of the pods that the last one made and deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from operator_raycluster import NOW, a_cluster, a_head, a_worker
+from raykeeper.operator.raycluster.recent import RecentPods
+
+
+class Shown:
+    """Groups whose writes the cache shows."""
+
+    def __init__(self) -> None:
+        self.groups: set[str] = set()
+
+    def __call__(self, _: object, group: str) -> bool:
+        return group in self.groups
+
+
+@pytest.fixture
+def shown() -> Shown:
+    return Shown()
+
+
+def test_a_pod_just_made_counts_until_the_cache_shows_what_was_done_to_its_group(shown: Shown) -> None:
+    recent, cluster, made = RecentPods(shown), a_cluster(), a_worker("a")
+    recent.remember(cluster, [made])
+    assert recent.overlay(cluster, [a_head()]) == [a_head(), made]
+    cached = replace(made, phase="Failed")
+    assert recent.overlay(cluster, [cached]) == [cached], "what the cache says of it is newer"
+    shown.groups.add("small")
+    assert recent.overlay(cluster, []) == []
+
+
+def test_a_pod_just_deleted_is_going_although_the_cache_shows_it_alive(shown: Shown) -> None:
+    recent, cluster, alive = RecentPods(shown), a_cluster(), a_worker("a")
+    going = replace(alive, ends=NOW)
+    recent.remember(cluster, [going])
+    assert recent.overlay(cluster, [alive]) == [going]
+    assert recent.overlay(cluster, []) == [], "gone already"
+
+
+def test_pods_of_several_passes_are_remembered_and_each_for_its_own_cluster(shown: Shown) -> None:
+    recent, cluster = RecentPods(shown), a_cluster()
+    recent.remember(cluster, [a_worker("a")])
+    recent.remember(cluster, [a_worker("b")])
+    assert recent.overlay(cluster, []) == [a_worker("a"), a_worker("b")]
+    namesake = msgspec.structs.replace(cluster, metadata=msgspec.structs.replace(cluster.metadata, uid="another"))
+    assert recent.overlay(namesake, []) == []
