@@ -54,7 +54,7 @@ _BY_KIND = {
     # S3's answer to two conditional writes at the same moment: neither was refused for good.
     "Conflict": Meaning.UNAVAILABLE,
 }
-# A proxy's or server's own trouble, and clocks that are being set (RequestTimeTooSkewed is a 403, so it is not here).
+# A server's or proxy's own trouble, whatever opendal makes of it.
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
