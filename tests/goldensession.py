@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from raycapture import ASKED_AT, Moment, RayCapture, put_into
+from raycapture import ASKED_AT, MOMENTS, Moment, RayCapture, put_into
 from raykeeper.clock import SystemClock
 from raykeeper.history.answers import not_found_response
 from raykeeper.history.asked import Asked, MetricsLinks
@@ -36,29 +38,40 @@ class ReadySession:
 
     id: SessionId
     record: SessionRecord | None
-    tables: dict[str, tuple[Path, ...]]
+    tables: Mapping[str, tuple[Path, ...]]
     as_of: datetime
-    polled: dict[str, PolledAnswer]
+    polled: Mapping[str, PolledAnswer]
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """A session in a local store, with its tables beside it."""
+
+    folder: Path
+    session: ReadySession
+
+    @property
+    def store(self) -> ObjectStore:
+        return _store(self.folder)
+
+
+Moments = Mapping[Moment, Ingested]
+
+
+@pytest.fixture(scope="session")
+def ingested_moments(raycapture: RayCapture, tmp_path_factory: pytest.TempPathFactory) -> Moments:
+    """The run as it was at each recorded moment."""
+    return {
+        moment: asyncio.run(_ingest_moment(raycapture, moment, tmp_path_factory.mktemp(moment))) for moment in MOMENTS
+    }
 
 
 @asynccontextmanager
-async def golden_session(
-    capture: RayCapture, moment: Moment, folder: Path, metrics: MetricsLinks | None = None
-) -> AsyncIterator[Asked]:
-    """The run as it was at one moment."""
-    (folder / "local").mkdir(parents=True)
-    store = open_store(parse_store_url(f"file://{folder}/store", {}))
-    session = await put_into(store, capture, moment)
-    ready = ReadySession(
-        id=session,
-        record=decode_record(await store.get(session_record_key(session)), SessionRecord),
-        tables=await _ingested(store, session, folder / "local"),
-        as_of=ASKED_AT[moment],
-        polled=await _polled(store, session),
-    )
-    database = Database(folder / "local")
+async def golden_session(ingested: Ingested, metrics: MetricsLinks | None = None) -> AsyncIterator[Asked]:
+    """One moment, ready to be asked."""
+    database = Database(ingested.folder)
     try:
-        yield Asked(ready, database, LogStore(store, SystemClock()), metrics or MetricsLinks())
+        yield Asked(ingested.session, database, LogStore(ingested.store, SystemClock()), metrics or MetricsLinks())
     finally:
         await database.close()
 
@@ -78,7 +91,24 @@ def _answering(endpoint: Endpoint, asked: Asked):  # type: ignore[no-untyped-def
     return answer
 
 
-async def _ingested(store: ObjectStore, session: SessionId, folder: Path) -> dict[str, tuple[Path, ...]]:
+def _store(folder: Path) -> ObjectStore:
+    return open_store(parse_store_url(f"file://{folder}/store", {}))
+
+
+async def _ingest_moment(capture: RayCapture, moment: Moment, folder: Path) -> Ingested:
+    store = _store(folder)
+    session = await put_into(store, capture, moment)
+    ready = ReadySession(
+        id=session,
+        record=decode_record(await store.get(session_record_key(session)), SessionRecord),
+        tables=await _tables(store, session, folder),
+        as_of=ASKED_AT[moment],
+        polled=await _polled(store, session),
+    )
+    return Ingested(folder, ready)
+
+
+async def _tables(store: ObjectStore, session: SessionId, folder: Path) -> Mapping[str, tuple[Path, ...]]:
     events = folder / "events.ndjson.zst"
     slices = []
     with events.open("wb") as file:
@@ -93,6 +123,6 @@ async def _ingested(store: ObjectStore, session: SessionId, folder: Path) -> dic
         workbench.close()
 
 
-async def _polled(store: ObjectStore, session: SessionId) -> dict[str, PolledAnswer]:
+async def _polled(store: ObjectStore, session: SessionId) -> Mapping[str, PolledAnswer]:
     answers = [decode_polled(await store.get(found.key)) async for found in store.list(PolledKey.prefix(session))]
     return {answer.path: answer for answer in answers}

@@ -6,18 +6,19 @@ from pathlib import Path
 
 from answer_differences import Review, differences, read_reviewed, trace_by_task
 from asking import ask
-from goldensession import dashboard, golden_session
-from raycapture import MOMENTS, RayCapture, Recorded, raycapture
+from goldensession import Moments, dashboard, golden_session
+from raycapture import MOMENTS, RayCapture, Recorded
 
 REVIEWED = Path(__file__).parent / "reviewed_differences.yaml"
-__all__ = ["raycapture"]
 
 
-async def test_every_answer_equals_rays_but_for_reviewed_differences(raycapture: RayCapture, tmp_path: Path) -> None:
+async def test_every_answer_equals_rays_but_for_reviewed_differences(
+    raycapture: RayCapture, ingested_moments: Moments
+) -> None:
     review = Review(read_reviewed(REVIEWED))
     asked_paths = 0
     for moment in MOMENTS:
-        async with golden_session(raycapture, moment, tmp_path / moment) as asked:
+        async with golden_session(ingested_moments[moment]) as asked:
             app = dashboard(asked)
             for recorded in raycapture.requests(moment):
                 if _is_of_the_server(recorded):
