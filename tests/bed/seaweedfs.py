@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from pathlib import Path
 
 import msgspec
@@ -20,6 +22,7 @@ from bed.waiting import wait_until
 
 VERSION = "4.48"
 ACCESS_KEY, SECRET_KEY = "bed-weed", "bed-weed-secret"
+STARTING_SECONDS = 60.0  # a socket may be there before its server listens
 _PARTS = ("master", "volume", "filer", "s3")
 
 
@@ -50,6 +53,7 @@ class SeaweedFS:
 
     def up(self) -> None:
         """Start it; returns once it takes requests."""
+        _remove_dead_sockets()
         (self.folder / "data").mkdir(exist_ok=True)
         (self.folder / "s3.json").write_bytes(msgspec.json.encode(_identities()))
         process = Process("seaweedfs", self._command(), self.folder, {})
@@ -80,6 +84,20 @@ class SeaweedFS:
                 raise
             return refused.status == 409
         return True
+
+
+def _remove_dead_sockets() -> None:
+    """Remove the sockets of servers that ended: it makes six in a fixed folder and leaves them there."""
+    for file in Path("/tmp").glob("seaweedfs-*.sock"):
+        try:
+            is_young = time.time() - file.stat().st_mtime < STARTING_SECONDS
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(file))
+        except ConnectionRefusedError:
+            if not is_young:
+                file.unlink(missing_ok=True)
+        except OSError:
+            continue  # removed meanwhile, or another user's
 
 
 def _identities() -> dict[str, object]:
