@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -274,3 +276,25 @@ async def test_the_last_post_is_known(tmp_path: Path) -> None:
         await scene.post(b"[]")
         assert scene.path.last_post_at is not None
         assert 0 <= scene.clock.steady() - scene.path.last_post_at < 30
+
+
+async def test_answers_wait_a_little_while_sealing_is_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(*args: object) -> object:
+        time.sleep(0.2)
+        return read_closed(*args)  # type: ignore[arg-type]  # as they are given
+
+    monkeypatch.setattr(sealer, "read_closed", slowly)
+    bodies = [body_of(EventMaker(seed).events(100)) for seed in range(20)]
+    async with a_scene(tmp_path, segment_max_bytes=80_000, spool_max_bytes=1_600_000) as scene:
+        assert await scene.post(*bodies) == [200] * 20  # faster than this they would not have fit
+        assert await scene.flush() == 0
+        assert len(stored_events(scene.store.objects)) == 2000
+
+
+def test_listening_needs_no_compressor_and_no_object_store() -> None:
+    program = (
+        "import sys; import raykeeper.collector.events.path;"
+        "print(*sorted({'opendal', 'zstandard', 'aiohttp', 'starlette', 'duckdb', 'json'} & set(sys.modules)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert loaded.stdout.split() == []

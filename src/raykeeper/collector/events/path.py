@@ -69,8 +69,8 @@ class EventPath:
 
     @property
     def unsent_bytes(self) -> int:
-        """On disk and not yet in the bucket."""
-        return self._spool.unsealed_bytes + (self._sealed.size if self._sealed else 0)
+        """On disk, or on the way there, and not yet in the bucket."""
+        return self._budget.used
 
     @property
     def oldest_unsent_seconds(self) -> float:

@@ -33,11 +33,6 @@ class SealedFiles:
         self._prune()
 
     @property
-    def size(self) -> int:
-        """Bytes that wait."""
-        return sum(self.waiting.values())
-
-    @property
     def oldest_ns(self) -> int:
         """When the oldest that waits was sealed; 0 where none waits."""
         facts = parse_sealed_key(next(iter(self.waiting), ""))

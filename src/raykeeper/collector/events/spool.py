@@ -66,10 +66,6 @@ class Spool:
         """Age of the first body in the journal that grows."""
         return self._clock.steady() - self._first_at if self._journal else 0.0
 
-    @property
-    def unsealed_bytes(self) -> int:
-        return self.open_bytes + sum(journal.size for journal in self.closed.values())
-
     def next_ns(self) -> int:
         """The wall clock in nanoseconds, later than any earlier answer: names and keys must not repeat."""
         self._last_ns = max(self._last_ns + 1, int(self._clock.now().timestamp() * 1e9))
