@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TypeVar
 
 import msgspec
-import zstandard
 
 from raykeeper.history.ingest.closing import Ending, find_ending
 from raykeeper.history.ingest.jobs import Gap
@@ -20,6 +19,7 @@ from raykeeper.layout.keys import (
     parse_polled_key,
     session_record_key,
 )
+from raykeeper.layout.polled import DamagedAnswer, decode_polled
 from raykeeper.layout.records import (
     ClosedRecord,
     EndRecord,
@@ -32,8 +32,6 @@ from raykeeper.layout.records import (
 from raykeeper.storage.store import ObjectStat, ObjectStore
 
 READS_AT_ONCE = 16
-POLLED_LIMIT_BYTES = 256 << 20
-"""Of one answer, uncompressed: a damaged size must not make us allocate more."""
 R = TypeVar("R", bound=Record)
 
 
@@ -66,6 +64,7 @@ class FactReader:
         self._read: dict[str, tuple[datetime, Record | Gap]] = {}
         self._newest_polled: dict[str, str] = {}
         self._answers: dict[str, PolledAnswer] = {}
+        self._damaged: dict[str, Gap] = {}
         self._slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def read(self) -> Facts:
@@ -94,6 +93,11 @@ class FactReader:
                 self._answers[key] = answer
         self._answers = {key: answer for key, answer in self._answers.items() if key in set(wanted)}
         return {answer.path: answer for answer in self._answers.values()}
+
+    @property
+    def damaged_answers(self) -> tuple[Gap, ...]:
+        """What `answers` could not read."""
+        return tuple(self._damaged.values())
 
     async def _records(self, items: Iterable[ObjectStat], kind: type[R]) -> list[tuple[R, datetime]]:
         wanted = list(items)
@@ -136,18 +140,11 @@ class FactReader:
     async def _answer(self, key: str) -> PolledAnswer | None:
         async with self._slots:
             data = await self._store.find(key)
-        return None if data is None else decode_polled(data)
-
-
-def decode_polled(data: bytes) -> PolledAnswer | None:
-    """The answer, or None where the object is damaged."""
-    try:
-        text = zstandard.ZstdDecompressor().stream_reader(data).read(POLLED_LIMIT_BYTES)
-        answer = decode_record(text, PolledAnswer)
-    except (zstandard.ZstdError, msgspec.DecodeError):
-        return None
-    # A Raw keeps the whole text alive it was decoded from; here that is little more than itself.
-    return answer
+        try:
+            return None if data is None else decode_polled(data)
+        except DamagedAnswer as exc:
+            self._damaged[key] = Gap(key, 0, f"damaged: {exc}")
+            return None
 
 
 def _found(key: str, data: bytes | None, kind: type[R]) -> R | None:

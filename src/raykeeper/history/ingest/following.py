@@ -10,7 +10,7 @@ import msgspec
 
 from raykeeper.clock import Clock
 from raykeeper.history.ingest.batches import Segment
-from raykeeper.history.ingest.facts import FactReader, Facts, decode_polled
+from raykeeper.history.ingest.facts import FactReader, Facts
 from raykeeper.history.ingest.making import Shown, TableMaker, Wanted
 from raykeeper.history.ingest.manifests import (
     Manifest,
@@ -31,6 +31,7 @@ from raykeeper.layout.keys import (
     parse_polled_key,
     parse_sealed_key,
 )
+from raykeeper.layout.polled import decode_polled, polled_name
 from raykeeper.layout.records import PolledAnswer
 from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
@@ -149,6 +150,7 @@ class Following:
             await sweep_tables(self._store, self.session, manifest, number, self._clock.now())
 
     async def _opened(self, manifest: Manifest, facts: Facts, progress: Progress | None = None) -> OpenedSession:
+        polled = await self._reader.answers(facts.polled)
         return OpenedSession(
             id=self.session,
             tables=await self._session_tables(manifest),
@@ -161,8 +163,8 @@ class Following:
             closed=facts.closed,
             nodes=facts.nodes,
             ends=facts.ends,
-            polled=await self._reader.answers(facts.polled),
-            gaps=tuple(sorted({*manifest.gaps, *facts.gaps})),
+            polled=polled,
+            gaps=tuple(sorted({*manifest.gaps, *facts.gaps, *self._reader.damaged_answers})),
             tasks=manifest.tasks,
         )
 
@@ -177,7 +179,7 @@ class Following:
         return self._tables[1]
 
     async def _polled_keys(self, path: str) -> tuple[PolledKey, ...]:
-        listed = [item.key async for item in self._store.list(PolledKey.name_prefix(self.session, path))]
+        listed = [item.key async for item in self._store.list(PolledKey.name_prefix(self.session, polled_name(path)))]
         return tuple(key for key in map(parse_polled_key, listed) if key)
 
     async def _polled_answer(self, key: PolledKey) -> PolledAnswer | None:

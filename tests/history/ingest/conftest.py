@@ -1,0 +1,7 @@
+"""The recorded run of Ray, for the tests of ingest."""
+
+from __future__ import annotations
+
+from raycapture import raycapture
+
+__all__ = ["raycapture"]
