@@ -30,12 +30,14 @@ class Answered:
         return json.loads(self.content) if is_json else self.text
 
 
-async def ask(app: ASGIApp, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Answered:
-    """Send one request without a body; `path` is as in a request line, with its query."""
+async def ask(
+    app: ASGIApp, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+) -> Answered:
+    """Send one request; `path` is as in a request line, with its query."""
     sent: list[Message] = []
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -53,7 +55,7 @@ def _scope(path: str, method: str, headers: Mapping[str, str]) -> Scope:
     plain, _, query = path.partition("?")
     return {
         "type": "http",
-        "asgi": {"version": "3.0"},
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
         "http_version": "1.1",
         "method": method,
         "scheme": "http",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.history.app import Parts, make_app
+from raykeeper.history.asked import Row
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database
 from raykeeper.history.heartbeats import Heartbeats
@@ -80,6 +81,18 @@ class PlainSessions:
 
 
 @dataclass
+class LazyDatabase:
+    """DuckDB, started by the first query: most scenes never ask one."""
+
+    folder: Path
+    started: Database | None = None
+
+    async def query(self, sql: str, files: Mapping[str, Sequence[Path]], params: Mapping[str, object]) -> list[Row]:
+        self.started = self.started or Database(self.folder)
+        return await self.started.query(sql, files, params)
+
+
+@dataclass
 class Scene:
     """A history server on a local folder."""
 
@@ -102,7 +115,7 @@ def a_scene(
         catalog=Catalog(store, clock),
         heartbeats=Heartbeats(store, clock, StoreClock(store, clock)),
         sessions=sessions,
-        database=Database(folder / "cache"),
+        database=LazyDatabase(folder / "cache"),
         logs=LogStore(store, clock),
         dashboard=dashboard or DashboardFiles({}),
         access=access or AccessSettings(),

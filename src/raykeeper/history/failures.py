@@ -1,0 +1,46 @@
+"""From an error to an answer, in one table for every route."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from starlette.responses import Response
+
+from raykeeper.errors import RaykeeperError, Unavailable
+from raykeeper.history.answers import InvalidQuery, Unanswerable, refused_response, text_response, trouble_response
+from raykeeper.storage.errors import ObjectMissing, StoreRefused
+
+_RETRY_SECONDS = 5
+
+
+class NoSuchSession(RaykeeperError):
+    """The store has nothing of this session."""
+
+
+class NoSession(RaykeeperError):
+    """A request without cookies to a path that is about a session."""
+
+
+_STATUS: tuple[tuple[type[RaykeeperError], int], ...] = (
+    (NoSuchSession, 404),
+    (NoSession, 400),
+    (ObjectMissing, 404),
+    (Unavailable, 503),
+    (StoreRefused, 502),
+    (RaykeeperError, 500),
+)
+
+
+def failure_response(error: Exception) -> Response | None:
+    """The answer to an error that is not our bug; None for one that is."""
+    if isinstance(error, InvalidQuery):
+        return refused_response(str(error))
+    if isinstance(error, Unanswerable):
+        return trouble_response()
+    for kind, status in _STATUS:
+        if isinstance(error, kind):
+            response = text_response(str(error), status)
+            if isinstance(error, Unavailable):
+                response.headers["Retry-After"] = str(ceil(error.retry_after or _RETRY_SECONDS))
+            return response
+    return None

@@ -1,0 +1,110 @@
+"""The history server's flags: KubeRay's, ours, and other spellings. Cheap to import, since `--help` shows them."""
+
+from __future__ import annotations
+
+from raykeeper.settings.flags import Flag
+from raykeeper.settings.values import parse_switch
+
+_KUBERAY = (
+    Flag(
+        "storage-backend",
+        "Kind of store the history is in: s3, gcs, azureblob, aliyunoss or local.",
+        variable="STORAGE_BACKEND",
+    ),
+    Flag("storage-root-dir", "Prefix of all keys inside the bucket.", variable="STORAGE_ROOT_DIR"),
+    Flag(
+        "storage-backend-config-path",
+        "JSON file about the store; variables beat its fields.",
+        variable="STORAGE_BACKEND_CONFIG_PATH",
+    ),
+    Flag(
+        "dashboard-dir",
+        "Folder of Ray's built dashboard; where not given, it is taken from the installed `ray` package.",
+    ),
+)
+
+_WITHOUT_EFFECT = (
+    Flag("kubeconfigs", "Accepted and ignored: running clusters are read from the store too."),
+    Flag(
+        "use-kubernetes-proxy",
+        "Accepted and ignored: no request goes to a cluster.",
+        parse=parse_switch,
+    ),
+    Flag(
+        "use-auth-token-mode",
+        "Accepted and ignored: no request goes to a cluster, so no token of Ray's is needed.",
+        parse=parse_switch,
+    ),
+    Flag("kube-api-qps", "Accepted and ignored: Kubernetes is not asked."),
+    Flag("kube-api-burst", "Accepted and ignored: Kubernetes is not asked."),
+    Flag("session-process-timeout", "Accepted and ignored: a session answers while it is still being read."),
+    Flag("session-cache-size", "Accepted and ignored: see --cache-mb."),
+    Flag("session-cache-max-memory", "Accepted and ignored: sessions are not kept in memory."),
+    Flag("session-cache-ttl", "Accepted and ignored: see --cache-mb."),
+)
+
+_OURS = (
+    Flag(
+        "store",
+        "Where the history is, instead of the --storage flags: s3://bucket/prefix, gs://, azblob://, oss:// or "
+        "file:///folder.",
+        variable="RAYKEEPER_STORE_URL",
+    ),
+    Flag(
+        "bind",
+        "Address to listen at: host:port, or :port for all interfaces, which needs --auth. Under the name "
+        "historyserver it is :8080.",
+        default="127.0.0.1:8080",
+        variable="RAYKEEPER_BIND",
+    ),
+    Flag(
+        "auth",
+        "Who may read: token (whoever shows it) or none (whoever reaches the address; the default on loopback).",
+        variable="RAYKEEPER_AUTH",
+    ),
+    Flag(
+        "auth-token-file",
+        "File with the token for --auth=token; the variable RAYKEEPER_AUTH_TOKEN holds the token itself.",
+        variable="RAYKEEPER_AUTH_TOKEN_FILE",
+    ),
+    Flag(
+        "cache-dir",
+        "Folder for copies of objects; may be deleted at any time, and shared by processes.",
+        default="~/.cache/raykeeper-history",
+        variable="RAYKEEPER_CACHE_DIR",
+    ),
+    Flag("cache-mb", "MB that this folder may grow to.", default="10240", variable="RAYKEEPER_CACHE_MB"),
+    Flag(
+        "query-memory-mb",
+        "MB of memory for all queries together; beyond that they use the disk.",
+        default="512",
+        variable="RAYKEEPER_QUERY_MEMORY_MB",
+    ),
+    Flag(
+        "log-level",
+        "Lines below this are not written: debug, info, warning, error, panic, or a number for debug.",
+        default="info",
+        variable="RAYKEEPER_LOG_LEVEL",
+    ),
+    Flag("log-stdout-encoder", "Shape of the lines on standard output: json or console.", default="json"),
+    Flag("log-file-path", "Also write the log to this file, rotated at 500 MB with ten kept."),
+    Flag("log-file-encoder", "Shape of the lines in the file: json or console.", default="json"),
+)
+
+
+def _other_spelling(name: str, of: str, variable: str = "") -> Flag:
+    return Flag(name, f"Other spelling of --{of}.", variable=variable, stands_for=of)
+
+
+_OTHER_SPELLINGS = (
+    _other_spelling("store-url", "store"),
+    _other_spelling("runtime-class-name", "storage-backend"),
+    _other_spelling("runtime-class-config-path", "storage-backend-config-path"),
+    _other_spelling("ray-root-dir", "storage-root-dir", "RAY_ROOT_DIR"),
+)
+"""How the collector, KubeRay before 1.7 and Alibaba's ACK call the same."""
+
+FLAGS = (*_KUBERAY, *_OURS, *_OTHER_SPELLINGS, *_WITHOUT_EFFECT)
+
+WITHOUT_EFFECT = tuple(flag.name for flag in _WITHOUT_EFFECT)
+"""Flags that are accepted so that existing command lines keep working."""

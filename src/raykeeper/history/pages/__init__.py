@@ -1,0 +1,1 @@
+"""What a browser sees: our own plain pages, and the files of Ray's dashboard."""

@@ -1,0 +1,87 @@
+"""Everything about the history server that can be set, in one frozen value that `main.py` reads once and hands down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from raykeeper.logs import LogSettings
+
+GIB = 1024 * 1024 * 1024
+AuthMode = Literal["none", "token"]
+
+
+@dataclass(frozen=True)
+class HistoryStoreSettings:
+    """Where the history is, as the user said it: either a URL, or a backend with the rest. `storage/` reads it."""
+
+    url: str = ""
+    """The whole place in one (`--store`, `RAYKEEPER_STORE_URL`); then the other fields are empty."""
+    backend: str = ""
+    """Kind of store in lower case (`--storage-backend`, `STORAGE_BACKEND`)."""
+    root_dir: str = ""
+    """Prefix of all keys (`--storage-root-dir`, `STORAGE_ROOT_DIR`)."""
+    config_file: Path | None = None
+    """JSON file of KubeRay's (`--storage-backend-config-path`, `STORAGE_BACKEND_CONFIG_PATH`)."""
+
+
+@dataclass(frozen=True)
+class AccessSettings:
+    """Who may read."""
+
+    mode: AuthMode = "none"
+    """`token`: whoever shows the token; `none`: whoever reaches the address (`--auth`, `RAYKEEPER_AUTH`)."""
+    token: str = field(default="", repr=False)
+    """The token itself (`RAYKEEPER_AUTH_TOKEN`, or the content of `--auth-token-file`)."""
+    is_open: bool = False
+    """Nobody is asked who they are, and the address is not loopback: pages say so."""
+
+
+@dataclass(frozen=True)
+class CacheSettings:
+    """Copies of objects on the local disk; any of it may be deleted at any time."""
+
+    folder: Path = Path("~/.cache/raykeeper-history")
+    """(`--cache-dir`, `RAYKEEPER_CACHE_DIR`); may be shared by processes of one machine."""
+    max_bytes: int = 10 * GIB
+    """Above this, what was used longest ago is deleted (`--cache-mb`)."""
+    query_memory_bytes: int = GIB // 2
+    """Memory that all queries together may use (`--query-memory-mb`); beyond that they use the disk."""
+
+
+@dataclass(frozen=True)
+class GrafanaSettings:
+    """Where metrics of past sessions are seen, by the variables Ray itself reads."""
+
+    host: str = ""
+    """Grafana as a browser reaches it (`RAY_GRAFANA_IFRAME_HOST`, `RAY_GRAFANA_HOST`); `DISABLED` hides the tab."""
+    org_id: str = "1"
+    """Grafana's organisation (`RAY_GRAFANA_ORG_ID`)."""
+    cluster_filter: str | None = None
+    """Grafana's cluster variable (`RAY_GRAFANA_CLUSTER_FILTER`)."""
+    prometheus_name: str = "Prometheus"
+    """Grafana's name of the data source (`RAY_PROMETHEUS_NAME`)."""
+
+
+@dataclass(frozen=True)
+class HistorySettings:
+    """Everything that can be set, in groups."""
+
+    store: HistoryStoreSettings
+    """Where the history is."""
+    bind: str = "127.0.0.1:8080"
+    """Address to listen at (`--bind`, `RAYKEEPER_BIND`); any but loopback needs a decision about access. Under
+    KubeRay's name it is `:8080`."""
+    access: AccessSettings = field(default_factory=AccessSettings)
+    """Who may read."""
+    dashboard_dir: Path | None = None
+    """Folder of Ray's built dashboard (`--dashboard-dir`); None takes it from the installed `ray` package."""
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    """Copies of objects on the local disk."""
+    grafana: GrafanaSettings = field(default_factory=GrafanaSettings)
+    """Metrics of past sessions."""
+    logs: LogSettings = field(default_factory=LogSettings)
+    """The server's own log lines; the level is `--log-level` or the variable `RAYKEEPER_LOG_LEVEL`."""
+    ignored: tuple[str, ...] = ()
+    """Flags that were given and have no effect; they are named in a warning at start."""

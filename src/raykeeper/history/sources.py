@@ -1,0 +1,158 @@
+"""From the command line and the environment to the settings. Pure, but for the file that holds a token.
+
+Which one counts: a flag, then an environment variable, then the store's file, which `storage/` reads, then the default.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+
+from raykeeper.errors import Misconfigured
+from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
+from raykeeper.history.settings import (
+    AccessSettings,
+    CacheSettings,
+    GrafanaSettings,
+    HistorySettings,
+    HistoryStoreSettings,
+)
+from raykeeper.logs import LogSettings
+from raykeeper.settings.addresses import parse_address
+from raykeeper.settings.arguments import parse_arguments
+from raykeeper.settings.log_values import parse_encoder, parse_log_level
+from raykeeper.settings.sources import Said, Sources
+from raykeeper.settings.values import parse_mebibytes, parse_optional_path, parse_path, parse_text
+from raykeeper.settings.variables import Variables
+
+KUBERAY_BIND = ":8080"
+_LEAST_TOKEN_LENGTH = 16  # of random characters: not to be guessed over a network
+_LATER_MODES = ("oidc", "ram", "kubernetes")
+
+
+def read_settings(
+    arguments: Sequence[str], environment: Mapping[str, str], *, as_kuberay: bool = False
+) -> HistorySettings:
+    """All settings. Raises `Misconfigured` naming the first flag or variable that cannot be used.
+
+    As KubeRay's `historyserver` it listens at all addresses, as existing manifests expect, and pages warn.
+    """
+    sources = Sources(FLAGS, parse_arguments(FLAGS, arguments), Variables(environment))
+    bind = sources.read("bind", _parse_listener, KUBERAY_BIND if as_kuberay else HistorySettings.bind)
+    return HistorySettings(
+        store=_store(sources),
+        bind=bind,
+        access=_access(sources, bind, as_kuberay=as_kuberay),
+        dashboard_dir=sources.read("dashboard-dir", parse_optional_path, None),
+        cache=_cache(sources),
+        grafana=_grafana(sources.variables),
+        logs=_logs(sources),
+        ignored=tuple(f"--{name}" for name in WITHOUT_EFFECT if name in sources.given),
+    )
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether only this machine can reach the address."""
+    if host is None:
+        return False
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _store(sources: Sources) -> HistoryStoreSettings:
+    url, backend = _said(sources, "store"), _said(sources, "storage-backend")
+    if url and not (backend and backend.is_flag and not url.is_flag):
+        _check_alone(sources, url)
+        return HistoryStoreSettings(url=url.text)
+    if not backend:
+        cure = "say where the history is, such as --store=s3://bucket/prefix or --store=file:///folder"
+        raise Misconfigured("--store", "", cure)
+    return HistoryStoreSettings(
+        backend=backend.text.lower(),
+        root_dir=sources.read("storage-root-dir", parse_text, ""),
+        config_file=sources.read("storage-backend-config-path", parse_optional_path, None),
+    )
+
+
+def _check_alone(sources: Sources, url: Said) -> None:
+    """Refuse what says the store a second time and would count as much as the URL."""
+    for name in ("storage-backend", "storage-root-dir", "storage-backend-config-path"):
+        said = _said(sources, name)
+        if said and said.is_flag >= url.is_flag:
+            raise Misconfigured(said.setting, said.text, f"{url.setting} already says where the history is; keep one")
+
+
+def _said(sources: Sources, name: str) -> Said | None:
+    """What was said, unless it is an empty text, which here means the same as nothing."""
+    said = sources.find(name)
+    return said if said and said.text else None
+
+
+def _access(sources: Sources, bind: str, *, as_kuberay: bool) -> AccessSettings:
+    mode, address = sources.read("auth", _parse_mode, ""), parse_address("--bind", bind)
+    is_open = not is_loopback(address.host if address else None)
+    if mode == "token":
+        return AccessSettings("token", _token(sources))
+    if not mode and is_open and not as_kuberay:
+        cure = "others could read all history there: give --auth=token, or --auth=none if that is meant"
+        raise Misconfigured("--bind", bind, cure)
+    return AccessSettings("none", is_open=is_open)
+
+
+def _parse_mode(setting: str, text: str) -> str:
+    if text in _LATER_MODES:
+        raise Misconfigured(setting, text, "this version knows token and none; put a proxy that logs in in front")
+    if text not in ("", "none", "token"):
+        raise Misconfigured(setting, text, "use token or none")
+    return text
+
+
+def _token(sources: Sources) -> str:
+    setting, text = "RAYKEEPER_AUTH_TOKEN", sources.variables.text("RAYKEEPER_AUTH_TOKEN") or ""
+    if not text and (path := sources.read("auth-token-file", parse_optional_path, None)):
+        setting = "--auth-token-file"
+        try:
+            text = path.read_text().strip()
+        except (OSError, UnicodeDecodeError) as exc:
+            raise Misconfigured(setting, str(path), f"it must be a readable text file ({exc})") from exc
+    if len(text) < _LEAST_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
+        cure = f"--auth=token needs a token of at least {_LEAST_TOKEN_LENGTH} printable characters without spaces"
+        raise Misconfigured(setting, "…" if text else "", cure)
+    return text
+
+
+def _cache(sources: Sources) -> CacheSettings:
+    default = CacheSettings()
+    return CacheSettings(
+        folder=sources.read("cache-dir", parse_path, default.folder),
+        max_bytes=sources.read("cache-mb", parse_mebibytes, default.max_bytes),
+        query_memory_bytes=sources.read("query-memory-mb", parse_mebibytes, default.query_memory_bytes),
+    )
+
+
+def _grafana(variables: Variables) -> GrafanaSettings:
+    default = GrafanaSettings()
+    return GrafanaSettings(
+        host=variables.text("RAY_GRAFANA_IFRAME_HOST") or variables.text("RAY_GRAFANA_HOST") or default.host,
+        org_id=variables.text("RAY_GRAFANA_ORG_ID") or default.org_id,
+        cluster_filter=variables.text("RAY_GRAFANA_CLUSTER_FILTER"),
+        prometheus_name=variables.text("RAY_PROMETHEUS_NAME") or default.prometheus_name,
+    )
+
+
+def _parse_listener(setting: str, text: str) -> str:
+    if parse_address(setting, text) is None:
+        raise Misconfigured(setting, text, "use host:port, or :port for all interfaces")
+    return text
+
+
+def _logs(sources: Sources) -> LogSettings:
+    default = LogSettings()
+    return LogSettings(
+        level=sources.read("log-level", parse_log_level, default.level),
+        stdout_encoder=sources.read("log-stdout-encoder", parse_encoder, default.stdout_encoder),
+        file_path=sources.read("log-file-path", parse_optional_path, None),
+        file_encoder=sources.read("log-file-encoder", parse_encoder, default.file_encoder),
+    )

@@ -1,0 +1,168 @@
+"""The list of sessions: order, paging, freshness, and what it costs at ten thousand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from clocks import ManualClock
+from history_scene import SESSION, STARTED_AT, local_store, put_session
+from raykeeper.history.answers import InvalidQuery
+from raykeeper.history.catalog import Catalog, Place, parse_place
+from raykeeper.layout.keys import CatalogKey, SessionId
+from raykeeper.layout.records import CatalogStart, encode_record
+from raykeeper.storage.local.localstore import LocalStore
+from raykeeper.storage.settings.storesettings import StoreSettings
+from raykeeper.storage.store import ObjectStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return local_store(tmp_path / "store")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def catalog(store: ObjectStore, clock: ManualClock) -> Catalog:
+    return Catalog(store, clock)
+
+
+def session(number: int) -> SessionId:
+    return SessionId("team-a", f"train-{number % 7}", f"session_{number:05d}")
+
+
+async def all_pages(catalog: Catalog, limit: int) -> list[SessionId]:
+    ids, after = list[SessionId](), None
+    while True:
+        page = await catalog.page(limit, after)
+        ids += [entry.id for entry in page.entries]
+        if page.next_place is None:
+            return ids
+        after = parse_place(str(page.next_place))
+
+
+@pytest.mark.parametrize("limit", [1, 4, 10, 100])
+async def test_pages_show_every_session_once_newest_first(store: ObjectStore, catalog: Catalog, limit: int) -> None:
+    for number in range(20):
+        await put_session(store, session(number), started_at=STARTED_AT + timedelta(hours=5 * number))
+    assert await all_pages(catalog, limit) == [session(number) for number in reversed(range(20))]
+
+
+async def test_sessions_that_started_at_the_same_moment_are_all_listed(store: ObjectStore, catalog: Catalog) -> None:
+    for number in range(9):
+        await put_session(store, session(number))
+    assert sorted(await all_pages(catalog, 2)) == sorted(session(number) for number in range(9))
+
+
+async def test_a_session_that_starts_while_somebody_pages_moves_nothing(
+    store: ObjectStore, catalog: Catalog, clock: ManualClock
+) -> None:
+    for number in range(6):
+        await put_session(store, session(number), started_at=STARTED_AT + timedelta(minutes=number))
+    first = await catalog.page(3)
+    await put_session(store, session(99), started_at=STARTED_AT + timedelta(hours=1))
+    clock.advance(60)
+    second = await catalog.page(3, first.next_place)
+    assert [entry.id for entry in second.entries] == [session(2), session(1), session(0)]
+    assert (await catalog.page(1)).entries[0].id == session(99)
+
+
+async def test_an_end_is_seen_and_a_new_head_takes_it_back(
+    store: ObjectStore, catalog: Catalog, clock: ManualClock
+) -> None:
+    await put_session(store)
+    assert not (await catalog.page(1)).entries[0].has_ended
+    await put_session(store, ended_at=STARTED_AT + timedelta(hours=1))
+    clock.advance(10)
+    assert (await catalog.page(1)).entries[0].has_ended
+    await asyncio.sleep(0.01)  # times of files have to differ
+    await put_session(store)
+    clock.advance(10)
+    assert not (await catalog.page(1)).entries[0].has_ended
+
+
+async def test_an_unreadable_entry_is_counted_and_its_neighbours_are_listed(
+    store: ObjectStore, catalog: Catalog, clock: ManualClock
+) -> None:
+    await put_session(store, session(1))
+    broken = CatalogKey(STARTED_AT.date(), session(2), "start").key
+    await store.put(broken, b'{"namespace": 7}')
+    page = await catalog.page(10)
+    assert ([entry.id for entry in page.entries], page.unreadable) == ([session(1)], 1)
+    await put_session(store, session(2))
+    clock.advance(10)
+    assert ((await catalog.page(10)).unreadable, len((await catalog.page(10)).entries)) == (0, 2)
+
+
+async def test_the_latest_session_is_the_one_that_started_last_not_the_last_name(
+    store: ObjectStore, catalog: Catalog
+) -> None:
+    older = SessionId("team-a", "train", "session_2026-11-16_zone-ahead")
+    await put_session(store, older, started_at=STARTED_AT - timedelta(hours=1))
+    await put_session(store)
+    assert await catalog.newest_of_cluster("team-a", "train") == SESSION
+    assert await catalog.newest_of_cluster("team-a", "other") is None
+
+
+async def test_the_newest_session_of_an_owner_is_found(store: ObjectStore, catalog: Catalog) -> None:
+    for number in range(3):
+        await put_session(
+            store, session(number), started_at=STARTED_AT + timedelta(days=number), owner=("RayJob", "nightly")
+        )
+    found = await catalog.newest_of_owner("team-a", "rayjob", "nightly")
+    assert found
+    assert found.id == session(2)
+    assert await catalog.newest_of_owner("team-b", "rayjob", "nightly") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "2026-11-15~a~b", "2026-11-15~a~b~c~d", "x~a~b~c", "2026-11-15~~b~c", "2026-11-15~a~b~%zz"]
+)
+def test_a_place_nobody_linked_to_is_refused(text: str) -> None:
+    with pytest.raises(InvalidQuery):
+        parse_place(text)
+
+
+def test_a_place_survives_its_url() -> None:
+    place = Place(datetime(2026, 11, 15, 20, 9, 58, 472817, tzinfo=UTC), SessionId("a~b", "c/d", "e f"))
+    assert parse_place(str(place)) == place
+
+
+async def test_ten_thousand_sessions_are_paged_quickly_by_their_catalog_objects_alone(tmp_path: Path) -> None:
+    fill_catalog(tmp_path / "store", sessions=10_000, days=100)
+    store = CatalogOnly(StoreSettings("local", str(tmp_path / "store")))
+    catalog = Catalog(store, ManualClock())
+    page = await catalog.page(50)
+    cpu = time.process_time()
+    for _ in range(20):
+        page = await catalog.page(50, page.next_place)
+    cpu = (time.process_time() - cpu) / 20
+    assert len(page.entries) == 50
+    assert cpu < 0.1
+
+
+def fill_catalog(folder: Path, *, sessions: int, days: int) -> None:
+    """Plain writes: syncing ten thousand files to disk is not what is measured."""
+    for number in range(sessions):
+        started_at = STARTED_AT - timedelta(days=number % days, seconds=number)
+        id_ = session(number)
+        start = CatalogStart(namespace=id_.namespace, cluster=id_.cluster, session=id_.session, started_at=started_at)
+        path = folder / CatalogKey(started_at.date(), id_, "start").key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_record(start))
+
+
+class CatalogOnly(LocalStore):
+    """A store in which nothing but the catalog may be opened."""
+
+    async def get(self, key: str) -> bytes:
+        assert key.startswith("v1/catalog/")
+        return await super().get(key)
