@@ -60,3 +60,12 @@ async def test_a_head_that_fails_is_told_with_the_way_it_ended(ray_crds: Control
     ending = "container ray ended with exit code 1, Error"
     await read(ray_crds, scene, f"Message: {ending} Observed Generation: 1 Reason: PodCompleted Status: False")
     await read(ray_crds, scene, f"it has ended and will not be restarted ({ending})")
+
+
+async def test_a_head_for_which_there_is_no_node_is_told_with_what_the_scheduler_says(
+    ray_crds: ControlPlane, scene: Scene
+) -> None:
+    picky = {"spec": TEMPLATE["spec"] | {"nodeSelector": {"gpu": "of-the-next-year"}}}
+    await scene.apply(a_raycluster(headGroupSpec={"template": picky}))
+    text = await read(ray_crds, scene, "Reason: Unschedulable Status: False Type: HeadPodReady")
+    assert "nodes are available" in text

@@ -185,9 +185,13 @@ def _ending(status: _Status) -> str:
 
 
 def _why_ready(status: _Status, ready: _Condition | None) -> tuple[str, str]:
-    """The reason of the Ready condition; where it only says that containers are not ready, that of the first such."""
+    """The reason of the Ready condition; where it only says that containers are not ready, that of the first such.
+
+    A pod that no kubelet has looked at yet has no such condition; then why no node takes it.
+    """
     if ready is None:
-        return "Unknown", ""
+        homeless = (one for one in status.conditions if one.type == "PodScheduled" and one.status == "False")
+        return next(((one.reason, one.message) for one in homeless), ("Unknown", ""))
     if ready.reason == "ContainersNotReady":
         for one in status.container_statuses:
             cause = one.state.waiting or one.state.terminated
