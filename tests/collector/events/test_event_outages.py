@@ -52,7 +52,7 @@ async def test_events_outlive_an_outage_and_a_slow_bucket(
     port = urlsplit(minio.endpoint).port or 0
     with TcpProxy("127.0.0.1", port) as proxy:
         store = a_store(minio, bucket, f"http://127.0.0.1:{proxy.port}")
-        async with a_scene(tmp_path, segment_max_bytes=300_000, idle_seal_seconds=0.2) as scene:
+        async with a_scene(tmp_path, segment_max_bytes=300_000, busy_seal_seconds=0.2, idle_seal_seconds=0.2) as scene:
             scene.bucket.connect(store)
             await post_some(scene, maker, kept)
             await scene.until_shipped()
@@ -77,7 +77,7 @@ async def test_events_wait_until_the_credentials_are_right(
     tmp_path: Path, minio: Minio, bucket: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     maker, kept = EventMaker(), list[bytes]()
-    async with a_scene(tmp_path, segment_max_bytes=300_000, idle_seal_seconds=0.2) as scene:
+    async with a_scene(tmp_path, segment_max_bytes=300_000, busy_seal_seconds=0.2, idle_seal_seconds=0.2) as scene:
         scene.bucket.connect(a_store(minio, bucket, minio.endpoint, secret_key="wrong"))
         await post_some(scene, maker, kept)
         await until(lambda: scene.metric("put_errors_total", cause="refused") > 2)

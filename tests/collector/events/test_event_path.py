@@ -17,10 +17,10 @@ from event_scene import Directory, MemoryStore, a_scene, event_settings, stored_
 from ray_event_batches import NODE_HEX, SESSION, EventMaker, body_of, line_of
 from raykeeper.collector.events import disk, sealer
 from raykeeper.collector.events.cadence import is_due
-from raykeeper.collector.events.limits import MIB
 from raykeeper.collector.events.sealed import SealedFiles
 from raykeeper.collector.events.sealing import read_closed
 from raykeeper.layout.keys import parse_sealed_key
+from raykeeper.settings.values import MIB
 
 
 def spooled(folder: Path) -> list[Path]:

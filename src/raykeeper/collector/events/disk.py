@@ -51,6 +51,7 @@ class OpenJournal:
 
     def __init__(self, folder: Path, opened_ns: int) -> None:
         self.path = folder / f"{opened_ns}{_OPEN}"
+        self.opened_ns = opened_ns
         self.size = 0
         self.is_broken = False
         """After a failed append nobody knows what the disk has beyond `size`: it takes no more."""

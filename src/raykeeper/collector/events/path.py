@@ -9,7 +9,7 @@ from raykeeper.clock import Clock
 from raykeeper.collector.events.budget import DiskBudget
 from raykeeper.collector.events.cadence import is_due, seal_age
 from raykeeper.collector.events.figures import EventFigures
-from raykeeper.collector.events.limits import BACKLOG_BYTES, PACE_SECONDS, SOFT_SHARE, EventSettings
+from raykeeper.collector.events.limits import BACKLOG_SHARE, PACE_SECONDS, EventSettings
 from raykeeper.collector.events.sink import Sink
 from raykeeper.collector.events.spool import Spool
 from raykeeper.errors import Misconfigured
@@ -72,6 +72,11 @@ class EventPath:
         """On disk, or on the way there, and not yet in the bucket."""
         return self._budget.used
 
+    def unsent_of(self, session: str, node_id: str, until_ns: int) -> int:
+        """What may wait of a node that was there until then. In a journal nobody knows yet whose events it holds."""
+        sealed = self._sealed.bytes_of(session, node_id) if self._sealed else 0
+        return sealed + self._spool.bytes_until(until_ns)
+
     @property
     def oldest_unsent_seconds(self) -> float:
         """Age of the oldest event that the bucket lacks; 0 where it lacks none."""
@@ -121,7 +126,7 @@ class EventPath:
     async def _pace(self) -> None:
         """Wait a little while sealing is behind."""
         until = self._clock.steady() + PACE_SECONDS
-        limit = min(BACKLOG_BYTES, self._settings.spool_max_bytes * SOFT_SHARE / 2)
+        limit = self._settings.spool_max_bytes * BACKLOG_SHARE
         while self._sealer and self._sealer.backlog_bytes > limit and self._clock.steady() < until:  # noqa: ASYNC110
             await asyncio.sleep(PACE_STEP_SECONDS)  # a sum over journals, which sets no event
 

@@ -38,6 +38,10 @@ class SealedFiles:
         facts = parse_sealed_key(next(iter(self.waiting), ""))
         return facts.sealed_ns if facts else 0
 
+    def bytes_of(self, session: str, node_id: str) -> int:
+        """What waits of one node."""
+        return sum(size for key, size in self.waiting.items() if _belongs(key, session, node_id))
+
     def write(self, segment: Segment) -> None:
         """Make a segment durable. On OSError it is not there."""
         path = self._path(segment.key)
@@ -65,6 +69,11 @@ class SealedFiles:
         for folder in sorted((path for path in self._folder.rglob("*") if path.is_dir()), reverse=True):
             if not any(folder.iterdir()):
                 folder.rmdir()
+
+
+def _belongs(key: str, session: str, node_id: str) -> bool:
+    facts = parse_sealed_key(key)
+    return facts is not None and (facts.session.session, facts.node_id) == (session, node_id)
 
 
 def _age(facts: SealedKey) -> tuple[int, int]:

@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from raykeeper.collector.events.disk import ClosedJournal
 from raykeeper.collector.events.filing import Filer, Filing, Identities, Place, place_of_rejects
 from raykeeper.collector.events.journal import HEADER_BYTES, read_journal
-from raykeeper.collector.events.limits import MIB, EventSettings
+from raykeeper.collector.events.limits import EventSettings
 from raykeeper.collector.events.splitting import Event, SetAside, split_body
 from raykeeper.layout.keys import EventSegmentKey, RejectsKey, SealedKey, SessionId
 from raykeeper.layout.records import Reject, encode_record
 from raykeeper.layout.segments import compress_lines
+from raykeeper.settings.values import MIB
 
 MAX_REJECT_BYTES = MIB
 """Of one piece that was set aside; of a longer one the first part is kept."""

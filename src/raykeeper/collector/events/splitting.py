@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from raykeeper.collector.events.journal import BodyFlag
-from raykeeper.collector.events.limits import MAX_BODY_BYTES, MIB
+from raykeeper.collector.events.limits import MAX_BODY_BYTES
+from raykeeper.settings.values import MIB
 
 Event = bytes | msgspec.Raw
 """One event as Ray wrote it, in one line."""
@@ -21,6 +22,7 @@ MAX_SET_ASIDE = 1000
 MAX_RESUMES = 10_000
 """Places of one malformed body at which reading is tried anew."""
 _BYTES_PER_COMMA = 8  # Ray's events have one in 25; far more commas mean millions of tiny elements, each an object here
+_HARMLESS_BYTES = MIB  # a body that cannot hold so many elements that they matter; Ray's are below it
 
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _scan = json.JSONDecoder().raw_decode
@@ -83,15 +85,17 @@ class _Texture:
     """Cheap facts that decide how a body is read."""
 
     commas: int
+    """Counted in large bodies only."""
     is_ascii: bool
     has_line_breaks: bool
 
     @classmethod
     def of(cls, body: memoryview) -> _Texture:
         commas, is_ascii, has_line_breaks = 0, True, False
+        is_large = len(body) > _HARMLESS_BYTES
         for start in range(0, len(body), MIB):
             piece = bytes(body[start : start + MIB])
-            commas += piece.count(b",")
+            commas += piece.count(b",") if is_large else 0
             is_ascii = is_ascii and piece.isascii()
             has_line_breaks = has_line_breaks or b"\n" in piece or b"\r" in piece
         return cls(commas, is_ascii, has_line_breaks)

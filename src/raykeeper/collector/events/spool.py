@@ -61,6 +61,11 @@ class Spool:
         """In the journal that grows."""
         return self._journal.size if self._journal else 0
 
+    def bytes_until(self, moment_ns: int) -> int:
+        """Of journals that may hold bodies received before `moment_ns`; closed ones are sealed soon anyway."""
+        is_old = self._journal is not None and self._journal.opened_ns < moment_ns
+        return sum(journal.size for journal in self.closed.values()) + (self.open_bytes if is_old else 0)
+
     @property
     def open_seconds(self) -> float:
         """Age of the first body in the journal that grows."""
