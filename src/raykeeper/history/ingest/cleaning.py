@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-from raykeeper.history.ingest.events import LINE_LIMIT_BYTES
 from raykeeper.history.ingest.jobs import Batch, Gap, Slice
 from raykeeper.layout.segments import TornSegment, read_lines
 
@@ -120,8 +119,8 @@ def _clean_slice(item: Slice, data: bytes, write: Callable[[bytes], object], jud
 
 
 def _is_event(line: bytes) -> bool:
-    """Whether the line is a JSON object of a size that can be read."""
-    if len(line) > LINE_LIMIT_BYTES or not line.startswith(b"{"):
+    """Whether the line is a JSON object."""
+    if not line.startswith(b"{"):
         return False
     try:
         msgspec.json.decode(line, type=dict[str, msgspec.Raw])

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from raykeeper.history.tables import TASK_STATES, state_column
 
-LINE_LIMIT_BYTES = 8 << 20
-"""Longest line that is parsed here. DuckDB's buffers grow with it; a longer one goes through the cleaning."""
-
 TASK_EVENT_TYPES = (
     "TASK_DEFINITION_EVENT",
     "ACTOR_TASK_DEFINITION_EVENT",
@@ -97,10 +94,7 @@ def read_events(file_parameter: str) -> str:
     """A FROM item: each line of the file as one row of payloads."""
     columns = {"eventType": "VARCHAR", "timestamp": "VARCHAR", **TASK_PAYLOADS, **CLUSTER_PAYLOADS}
     spelled = ", ".join(f"{name}: '{kind}'" for name, kind in columns.items())
-    return (
-        f"read_json({file_parameter}, format = 'newline_delimited', columns = {{{spelled}}}, "
-        f"maximum_object_size = {LINE_LIMIT_BYTES})"
-    )
+    return f"read_json({file_parameter}, format = 'newline_delimited', columns = {{{spelled}}})"
 
 
 def task_rows(file_parameter: str, partition_bits: int) -> str:

@@ -37,7 +37,7 @@ from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
 
 RELIST_SECONDS = 600
-"""All hours are listed again after this; in between only the last two, so a node's clock may be off."""
+"""All hours are listed again after this; in between only the last ones, by each node's clock."""
 PUBLISH_BYTES = 8 << 20
 """New segments of a running session that are worth a manifest; and never less than a quarter of what has one."""
 _NS = 1_000_000_000
@@ -68,6 +68,7 @@ class Following:
         self._tables: tuple[Manifest, SessionTables] | None = None
         self._listed: dict[str, Segment] = {}
         self._relisted_at: float | None = None
+        self._active: dict[str, tuple[float, str]] = {}
 
     async def look(self) -> AsyncIterator[OpenedSession]:
         """What is ready, then what is new; nothing where the store has nothing of the session."""
@@ -92,12 +93,19 @@ class Following:
         now = self._clock.steady()
         prefix, after = EventSegmentKey.prefix(self.session), ""
         if self._relisted_at is not None and now - self._relisted_at < RELIST_SECONDS:
-            after = prefix + hour_of(int((self._clock.now() - timedelta(hours=1)).timestamp()) * _NS)
+            after = prefix + self._oldest_active_hour(now)
         else:
             self._relisted_at = now
         async for item in self._store.list(prefix, after=after):
-            if isinstance(parse_sealed_key(item.key), EventSegmentKey):
+            key = parse_sealed_key(item.key)
+            if isinstance(key, EventSegmentKey) and item.key not in self._listed:
                 self._listed[item.key] = Segment(item.key, item.size)
+                self._active[key.node_id] = (now, hour_of(key.sealed_ns))
+
+    def _oldest_active_hour(self, now: float) -> str:
+        """Nothing new is filed before this hour, by the clocks of the nodes that sent something lately."""
+        by_our_clock = hour_of(int((self._clock.now() - timedelta(hours=1)).timestamp()) * _NS)
+        return min([by_our_clock, *(hour for seen, hour in self._active.values() if now - seen < RELIST_SECONDS)])
 
     def _wanted(self, facts: Facts) -> Wanted:
         ending = facts.ending(self._clock.now())

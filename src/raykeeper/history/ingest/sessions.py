@@ -72,6 +72,11 @@ class Sessions:
             await asyncio.wait([entry.task], timeout=self._settings.patience.total_seconds())
         return entry.opened
 
+    def is_idle(self, session: SessionId) -> bool:
+        """Whether nobody looks at the store for this session just now."""
+        entry = self._entries.get(session)
+        return entry is None or entry.task is None
+
     async def close(self) -> None:
         """Stop what is under way; what is finished stays on disk."""
         tasks = [entry.task for entry in self._entries.values() if entry.task]

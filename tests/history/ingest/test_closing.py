@@ -1,0 +1,137 @@
+"""What never said that it ended: closed by its worker, its job, its node or the cluster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ingest_scene import (
+    HEAD,
+    START_NS,
+    base64_id,
+    definition,
+    event,
+    job_lifecycle,
+    lifecycle,
+    tables_of,
+    task_id,
+    timestamp,
+    worker_lifecycle,
+)
+from raykeeper.history.ingest.closing import Ending, find_ending
+from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+WORKER = "cc" * 28
+RUNNING = [
+    definition(task_id(1)),
+    lifecycle(task_id(1), [("SUBMITTED_TO_WORKER", 1)], workerId=base64_id(WORKER)),
+    lifecycle(task_id(1), [("RUNNING", 2)], workerPid=7),
+]
+
+
+def closed(folder: Path, *more: dict[str, object], cluster_end_ns: int | None = None) -> tuple[object, ...]:
+    [row] = tables_of(folder, [*RUNNING, *more], cluster_end_ns).rows("tasks")
+    return row["state"], row["error_type"], row["closed_by"], row["end_ns"] and row["end_ns"] - START_NS
+
+
+def test_a_running_task_of_a_running_cluster_is_open(tmp_path: Path) -> None:
+    assert closed(tmp_path) == ("RUNNING", None, None, None)
+
+
+def test_a_task_whose_worker_died_has_failed_at_that_time_in_the_gcs_words(tmp_path: Path) -> None:
+    death = worker_lifecycle(WORKER, "DEAD", 9, deathInfo={"exitType": "USER_ERROR", "exitDetail": "boom"})
+    [row] = tables_of(tmp_path, [*RUNNING, death]).rows("tasks")
+    assert (row["state"], row["error_type"], row["closed_by"]) == ("FAILED", "WORKER_DIED", "worker")
+    assert row["end_ns"] == START_NS + 9
+    assert row["error_message"] == (
+        f"Worker running the task ({WORKER}) died with exit_type: 2 with error_message: boom"
+    )
+    assert row["failed_ns"] is None  # what the events said stays apart
+
+
+def test_a_task_whose_job_ended_has_failed_at_that_time(tmp_path: Path) -> None:
+    assert closed(tmp_path, job_lifecycle("01000000", "FINISHED", 8)) == ("FAILED", "WORKER_DIED", "job", 8)
+
+
+def test_at_the_clusters_end_an_open_task_keeps_its_state(tmp_path: Path) -> None:
+    assert closed(tmp_path, cluster_end_ns=START_NS + 50) == ("RUNNING", None, "cluster", None)
+
+
+def test_a_task_that_ended_is_not_closed_again(tmp_path: Path) -> None:
+    ended = lifecycle(task_id(1), [("FINISHED", 5)])
+    finished = job_lifecycle("01000000", "FINISHED", 8)
+    assert closed(tmp_path, ended, finished, cluster_end_ns=START_NS + 50) == ("FINISHED", None, None, 5)
+
+
+def test_a_worker_dies_with_its_node_and_the_head_with_the_cluster(tmp_path: Path) -> None:
+    lost = "dd" * 28
+    found = [
+        event(
+            "WORKER_DEFINITION_EVENT",
+            "workerDefinitionEvent",
+            {"workerId": base64_id(WORKER), "nodeId": base64_id(lost)},
+        )
+    ]
+    for node, state in ((HEAD, "ALIVE"), (lost, "ALIVE"), (lost, "DEAD")):
+        ns = START_NS + (30 if state == "DEAD" else 1)
+        body = {"nodeId": base64_id(node), "stateTransitions": [{"state": state, "timestamp": timestamp(ns)}]}
+        found.append(event("NODE_LIFECYCLE_EVENT", "nodeLifecycleEvent", body))
+    made = tables_of(tmp_path, found, START_NS + 50)
+    [worker] = made.rows("workers")
+    assert (worker["is_alive"], worker["closed_by"], worker["closed_ns"] - START_NS) == (True, "node", 30)
+    nodes = {row["node_id"]: (row["state"], row["closed_by"]) for row in made.rows("nodes")}
+    assert nodes == {HEAD: ("ALIVE", "cluster"), lost: ("DEAD", None)}
+
+
+def node(node_id: str, *, role: str = "head", silent: float = 0, started: int = 0) -> NodeRecord:
+    return NodeRecord(
+        node_id=node_id,
+        role="head" if role == "head" else "worker",
+        started_at=NOW - timedelta(hours=2) + timedelta(seconds=started),
+        beat_at=NOW - timedelta(seconds=silent),
+        interval_seconds=30,
+    )
+
+
+def end(node_id: str) -> EndRecord:
+    return EndRecord(node_id=node_id, role="head", ended_at=NOW, reason="SIGTERM", is_complete=True)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ends", "expected"),
+    [
+        ([node("a")], [], Ending(None, is_final=False)),
+        ([node("a", silent=89)], [], Ending(None, is_final=False)),
+        ([node("a", silent=91)], [], Ending(NOW - timedelta(seconds=91), is_final=False)),
+        ([node("a", silent=301)], [], Ending(NOW - timedelta(seconds=301), is_final=True)),
+        ([node("a", silent=10)], [end("a")], Ending(NOW, is_final=True)),
+        ([node("a"), node("b", role="worker")], [end("a")], Ending(NOW, is_final=False)),
+        ([node("a", silent=400), node("b", started=60)], [], Ending(None, is_final=False)),
+        ([node("a", silent=400), node("b", started=60)], [end("a")], Ending(None, is_final=False)),
+        ([], [], Ending(None, is_final=False)),
+    ],
+    ids=[
+        "running",
+        "late heartbeat",
+        "silent",
+        "long silent",
+        "ended",
+        "a worker still sends",
+        "the head restarted",
+        "and the first one said goodbye",
+        "nothing known",
+    ],
+)
+def test_the_newest_head_decides_whether_a_cluster_ended(
+    nodes: list[NodeRecord], ends: list[EndRecord], expected: Ending
+) -> None:
+    assert find_ending(nodes, ends, None, NOW) == expected
+
+
+def test_the_observers_word_ends_a_cluster_that_is_not_silent_yet() -> None:
+    closed_at = NOW - timedelta(seconds=5)
+    record = ClosedRecord(closed_at=closed_at, reason="deleted", cluster_uid="u")
+    assert find_ending([node("a")], [], record, NOW) == Ending(closed_at, is_final=False)
