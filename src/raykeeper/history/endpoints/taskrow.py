@@ -76,13 +76,13 @@ def state_events(row: Row) -> list[dict[str, Any]]:
 
 def profiling_data(row: Row) -> dict[str, Any]:
     """Spans that the worker measured; times in milliseconds with fractions."""
-    if not row["spans"]:
+    if row["spans_json"] in (None, "[]"):
         return {}
     return {
         "component_type": row["component_type"],
         "component_id": row["component_id"],
         "node_ip_address": row["component_ip"],
-        "events": [_span(span) for span in row["spans"]],
+        "events": _json(row["spans_json"]),
     }
 
 
@@ -110,15 +110,6 @@ def _environment(text: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return environment if isinstance(environment, dict) else {}
-
-
-def _span(span: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "start_time": span["start_ns"] / 1e6,  # as a float's division, so that it is rounded as Ray rounds
-        "end_time": span["end_ns"] / 1e6,
-        "extra_data": _json(span["extra_data"]),
-        "event_name": span["event_name"],
-    }
 
 
 def _fallback_strategy(row: Row) -> msgspec.Raw | None:

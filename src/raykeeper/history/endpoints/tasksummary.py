@@ -31,9 +31,8 @@ BY_FUNCTION = ("func_name", "task_name")
 BY_LINEAGE = "lineage"
 
 TASKS_BY_FUNCTION = """
-    SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, count(*) AS number,
-           min(task_id) AS first_task_id
-    FROM {relation} WHERE {where} GROUP BY func, type, state ORDER BY first_task_id
+    SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, count(*) AS number
+    FROM {relation} WHERE {where} GROUP BY func, type, state ORDER BY func, number DESC, type, state
 """
 
 TASKS_BY_LINEAGE = """
@@ -93,7 +92,7 @@ async def _counts(asked: Asked, query: StateQuery) -> Listed:
 
 
 def function_summary(rows: Iterable[Row]) -> dict[str, Any]:
-    """Ray's summary by name; a name's type is that of its first task, as in Ray."""
+    """Ray's summary by name. Of several types that share a name, the most frequent is shown."""
     rows = list(rows)
     summary: dict[str, dict[str, Any]] = {}
     for row in rows:
