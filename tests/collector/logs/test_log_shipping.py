@@ -305,6 +305,18 @@ async def test_one_fast_file_does_not_keep_others_waiting(tmp_path: Path) -> Non
     await scene.shipper.close()
 
 
+async def test_an_hour_of_an_idle_head_makes_few_packs(scene: Scene) -> None:
+    raylet = written(scene.logs / "raylet.out", b"start\n")
+    await scene.tick()
+    scene.bucket.packs.clear()
+    for second in range(0, 3600, 5):
+        if second % 10 == 0:
+            written(scene.logs / "debug_state.txt", b"state at %d" % second)
+            raylet.write_bytes(raylet.read_bytes() + b"a line at %d\n" % second)
+        await scene.tick(after=5)
+    assert 30 <= len(scene.bucket.packs) <= 45
+
+
 async def test_an_unreadable_file_is_counted_once_and_does_not_hold_up_others(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

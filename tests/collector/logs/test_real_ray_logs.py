@@ -15,11 +15,12 @@ from prometheus_client import CollectorRegistry
 
 from bed.rayenv import ray_python
 from collector.logs.shipping import MemoryBucket
+from conditions import until
 from raykeeper.clock import SystemClock
 from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.shipper import LogShipper
 from raykeeper.collector.metrics import CollectorMetrics
-from raykeeper.collector.sessions import SessionWatch
+from raykeeper.collector.sessions import RayletGone, SessionEvent, SessionWatch
 from raykeeper.layout.logs import logs_of_packs
 
 PROGRAM = Path(__file__).with_name("programs") / "talkative_ray.py"
@@ -33,6 +34,8 @@ class Shipping:
     def __init__(self, root: Path, spool: Path) -> None:
         self.clock = SystemClock()
         self.watch = SessionWatch(root, self.clock)
+        self.events: list[SessionEvent] = []
+        self.watch.listen(self.events.append)
         self.bucket = MemoryBucket()
         settings = LogShipperSettings(spool, "ns", "demo", "pod-1", user_tick_seconds=0.3, component_tick_seconds=1.0)
         self.shipper = LogShipper(settings, self.watch, self.bucket, self.clock, CollectorMetrics(CollectorRegistry()))
@@ -92,7 +95,10 @@ async def test_every_log_of_a_real_ray_reads_back_identical(
     assert shipping.shipper.lost_bytes == 0
     node_id = shipping.watch.node_of(session.name)
     assert node_id is not None
-    assert node_id in (session / "logs" / "raylet.out").read_text()
+    raylet = (session / "logs" / "raylet.out").read_text()
+    assert node_id in raylet
+    assert "unregistered client" not in raylet  # it did not notice that it was watched
+    await until(lambda: any(isinstance(event, RayletGone) for event in shipping.events))
     on_disk = files_below(session / "logs")
     stored = {path: shipping.bucket.text(path, node_id, session.name) for path in on_disk}
     assert stored == on_disk
