@@ -103,10 +103,7 @@ class RayClusterReconciler:
             _first_failure(children.refusals) or ledger.failure,
             now,
         )
-        status = status_of(cluster, outcome)
-        held_seconds = self._progress.seconds_to_wait(cluster, status)
-        if not held_seconds:
-            await self._write_status(cluster, item, status)
+        held_seconds = await self._say(cluster, item, status_of(cluster, outcome))
         if errors := [*children.refusals, *ledger.errors]:
             raise ExceptionGroup(f"RayCluster {cluster.key} is not as it should be yet", errors)
         if held_seconds:
@@ -129,6 +126,13 @@ class RayClusterReconciler:
         self._recorder.warning(cluster_ref(cluster), failure.reason, failure.message, action="Validate")
         await self._write_status(cluster, item, invalid_status(cluster, failure, self._context.clock.now()))
         return Requeue.never()
+
+    async def _say(self, cluster: RayCluster, item: Object, status: RayClusterStatus) -> float:
+        """Write the status, unless it can wait; returns how many seconds it waits."""
+        seconds = self._progress.seconds_to_wait(cluster, status)
+        if not seconds:
+            await self._write_status(cluster, item, status)
+        return seconds
 
     async def _write_status(self, cluster: RayCluster, item: Object, status: RayClusterStatus) -> None:
         """One patch, and only if something changed."""
