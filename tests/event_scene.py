@@ -49,6 +49,9 @@ class MemoryStore:
         await self.put(key, self.objects.get(key, data))
         return is_new
 
+    async def find(self, key: str) -> bytes | None:
+        return self.objects.get(key)
+
 
 def unavailable() -> StoreUnavailable:
     return StoreUnavailable("memory", "any", "connection refused")

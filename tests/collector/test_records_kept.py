@@ -8,11 +8,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from clocks import ManualClock
 from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session
 from ray_head.memory_bucket import MemoryBucket
 from raykeeper.collector.identity import Identity
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.node_records import LeftBehind
 from raykeeper.collector.poll.facts import HeadFacts
 from raykeeper.collector.records import REPLACED_END_SECONDS, Figures, Recorder
@@ -70,9 +72,10 @@ class Scene:
     def restart(self) -> None:
         """A collector that knows nothing, beside the same disk and bucket."""
         self.watch = SessionWatch(self.root, self.clock)
+        self.metrics = CollectorMetrics(CollectorRegistry())
         compare = None if self.store_ahead is None else self._compare
         figures = Figures(lambda: self.delivery, lambda _session: self.facts, self._left, self._losses, compare)
-        self.recorder = Recorder(self.identity, self.watch, self.bucket, figures, self.clock)
+        self.recorder = Recorder(self.identity, self.watch, self.bucket, figures, self.clock, self.metrics)
 
     async def tick(self, seconds_later: float = 0.0) -> None:
         self.clock.advance(seconds_later)
@@ -189,6 +192,14 @@ async def test_a_heartbeat_comes_every_thirty_seconds_with_the_figures_of_delive
     assert scene.heartbeat() == first
     await scene.tick(1.0)
     assert scene.heartbeat().beat_at == first.beat_at + timedelta(seconds=30)
+
+
+async def test_heartbeats_and_rays_losses_are_in_the_metrics(scene: Scene) -> None:
+    scene.dropped = 7
+    await scene.tick()
+    await scene.tick(seconds_later=31.0)
+    assert scene.metrics.registry.get_sample_value("raykeeper_collector_heartbeats_total") == 2
+    assert scene.metrics.registry.get_sample_value("raykeeper_collector_ray_dropped_events") == 7
 
 
 async def test_rays_losses_are_kept_when_its_metrics_are_silent(scene: Scene) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry
 
 from bed.fixtures import run_folder
 from conditions import eventually
@@ -19,6 +20,7 @@ from ray_head.live_head import TOKEN, LiveHead, live_head
 from ray_head.memory_bucket import MemoryBucket
 from raykeeper.clock import SystemClock
 from raykeeper.collector.identity import Identity
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.once import LIMITS, Capture
 from raykeeper.collector.poll.endpoints import NODE_STATISTICS
 from raykeeper.collector.poll.poller import HeadPoller, PollSettings
@@ -118,6 +120,10 @@ def true_start(head: LiveHead) -> datetime:
     return local - timedelta(hours=5, minutes=45)
 
 
+def metrics() -> CollectorMetrics:
+    return CollectorMetrics(CollectorRegistry())
+
+
 class Disk:
     def current_session(self) -> str | None:
         return None
@@ -125,7 +131,7 @@ class Disk:
 
 async def test_every_endpoint_is_there_and_its_answer_is_stored_under_the_heads_own_session(head: LiveHead) -> None:
     bucket = MemoryBucket()
-    poller = HeadPoller(dashboard_of(head), Disk(), bucket, PollSettings("local", "c"), SystemClock())
+    poller = HeadPoller(dashboard_of(head), Disk(), bucket, PollSettings("local", "c"), SystemClock(), metrics())
     await poller.poll()
     await poller.outbox.drain()
     for name in (
@@ -147,7 +153,7 @@ async def test_every_endpoint_is_there_and_its_answer_is_stored_under_the_heads_
 async def test_a_second_look_at_an_idle_head_finds_nothing_new(head: LiveHead) -> None:
     """Whatever is volatile in Ray's answers is known to be."""
     bucket = MemoryBucket()
-    poller = HeadPoller(dashboard_of(head), Disk(), bucket, PollSettings("local", "c", 0.01), SystemClock())
+    poller = HeadPoller(dashboard_of(head), Disk(), bucket, PollSettings("local", "c", 0.01), SystemClock(), metrics())
     for _ in range(2):
         await poller.poll()
     await poller.last_poll(SystemClock().steady() + 30.0)
@@ -171,9 +177,9 @@ async def test_records_of_a_running_head_say_its_true_start_and_what_ray_lost(he
     assert node is not None
     dropped = await eventually(lambda: observe_dropped_events(head.session, node))
     assert dropped is not None
-    recorder = Recorder(IDENTITY, watch, bucket, Figures(Delivery), clock)
+    recorder = Recorder(IDENTITY, watch, bucket, Figures(Delivery), clock, metrics())
     await recorder.end("terminated", {}, clock.steady() + 20.0)
-    recorder = Recorder(IDENTITY, watch, bucket, Figures(Delivery), clock)
+    recorder = Recorder(IDENTITY, watch, bucket, Figures(Delivery), clock, metrics())
     await recorder.tick()
     record = bucket.record(session_record_key(session_of(head)), SessionRecord)
     assert (record.started_at, record.head_node_id) == (true_start(head), node)

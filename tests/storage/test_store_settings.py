@@ -32,6 +32,22 @@ def test_s3_without_any_setting_is_kuberays_bucket_on_aws() -> None:
     )
 
 
+OLD_AWS_KEYS = {"AWS_S3ID": "an-old-key", "AWS_S3SECRET": "its-secret", "AWS_S3TOKEN": ""}
+
+
+def test_s3_takes_keys_under_the_names_of_kuberays_first_samples() -> None:
+    assert read("s3", OLD_AWS_KEYS).secrets == {"access_key_id": "an-old-key", "secret_access_key": "its-secret"}
+
+
+def test_amazons_names_of_keys_beat_the_older_ones_as_a_whole() -> None:
+    found = read("s3", OLD_AWS_KEYS | {"AWS_S3TOKEN": "old-token"} | AWS_KEYS)
+    assert found.secrets == {
+        "access_key_id": "a-key",
+        "secret_access_key": "its-secret",
+        "session_token": "its-token",
+    }
+
+
 def test_s3_takes_every_variable_of_kuberay() -> None:
     variables = {"S3_BUCKET": "b", "S3_ENDPOINT": "minio.example.com:9000", "S3_REGION": "eu-1"}
     switches = {"S3FORCE_PATH_STYLE": "true", "S3DISABLE_SSL": "true"}
@@ -122,6 +138,7 @@ def test_the_file_has_a_key_for_every_variable() -> None:
         ("s3", {"S3_ENDPOINT": "http://x:port"}, "S3_ENDPOINT="),
         ("s3", {"S3FORCE_PATH_STYLE": "yes"}, "S3FORCE_PATH_STYLE='yes' cannot be used: use true or false"),
         ("s3", {"AWS_ACCESS_KEY_ID": "id"}, "AWS_SECRET_ACCESS_KEY='' cannot be used: set both"),
+        ("s3", {"AWS_S3ID": "id"}, "AWS_S3SECRET='' cannot be used: set both"),
         ("gcs", {}, "GCS_BUCKET='' cannot be used: name the bucket"),
         ("azureblob", {}, "AZURE_STORAGE_CONNECTION_STRING='' cannot be used"),
         ("azureblob", {"AZURE_STORAGE_AUTH_MODE": "magic"}, "AZURE_STORAGE_AUTH_MODE='magic' cannot be used"),

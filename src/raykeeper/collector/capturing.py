@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import Clock, SystemClock
-from raykeeper.collector.bucket import Bucket
 from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.once import LIMITS, Capture, LocalLogs
 from raykeeper.collector.parts import find_store_settings, make_dashboard, make_identity, make_shipper
@@ -16,25 +15,28 @@ from raykeeper.collector.sessions import SessionWatch
 from raykeeper.collector.settings import CollectorSettings
 from raykeeper.layout.records import MissingLog
 from raykeeper.storage.opening import open_store
+from raykeeper.storage.store import ObjectStore
 
 LOCAL_LOGS_SECONDS = 3600.0
 """For the logs on this machine: nothing waits for the end of a capture but its user, who sees that it goes on."""
 
 
 async def capture_once(settings: CollectorSettings, environment: Mapping[str, str]) -> int:
-    """Take what is left of a cluster; 0 if nothing is missing, 3 if something is."""
+    """Take what is left of a cluster; 0 if nothing is missing, 3 if something is.
+
+    Raises what stops it: somebody waits for a capture, so a store that refuses is told at once instead of waited for.
+    """
     clock, metrics = SystemClock(), CollectorMetrics(CollectorRegistry())
-    bucket = Bucket(clock, metrics)
-    bucket.connect(open_store(find_store_settings(settings, environment)))
-    capture = Capture(make_dashboard(settings, LIMITS), bucket, make_identity(settings), clock, _say)
-    captured = await capture.take(_local_logs(settings, bucket, clock, metrics))
+    store = open_store(find_store_settings(settings, environment))
+    capture = Capture(make_dashboard(settings, LIMITS), store, make_identity(settings), clock, _say)
+    captured = await capture.take(_local_logs(settings, store, clock, metrics))
     for line in captured.report():
         _say(line)
     return captured.exit_code
 
 
 def _local_logs(
-    settings: CollectorSettings, bucket: Bucket, clock: Clock, metrics: CollectorMetrics
+    settings: CollectorSettings, store: ObjectStore, clock: Clock, metrics: CollectorMetrics
 ) -> LocalLogs | None:
     """The node whose session folder is on this machine, if one is."""
     sessions = SessionWatch(settings.node.ray_tmp_root, clock)
@@ -45,7 +47,7 @@ def _local_logs(
         return None
 
     async def ship() -> tuple[MissingLog, ...]:
-        shipper = make_shipper(settings, sessions, bucket, clock, metrics)
+        shipper = make_shipper(settings, sessions, store, clock, metrics)
         try:
             return await shipper.flush(clock.steady() + LOCAL_LOGS_SECONDS)
         finally:

@@ -1,10 +1,12 @@
-"""How far the collector is, as heartbeats and end records tell it."""
+"""How far the collector is, as heartbeats and end records tell it: over all nodes of the pod, and of one of them."""
 
 from __future__ import annotations
 
 from raykeeper.collector.events.path import EventPath
 from raykeeper.collector.logs.shipper import LogShipper
 from raykeeper.collector.metrics import CollectorMetrics
+from raykeeper.collector.node_records import LeftBehind
+from raykeeper.collector.sessions import SessionWatch
 from raykeeper.layout.records import Delivery
 
 
@@ -21,4 +23,15 @@ def observe_delivery(events: EventPath, shipper: LogShipper | None, metrics: Col
         oldest_unsent_seconds=round(max(oldest), 3),
         lost_log_bytes=shipper.lost_bytes if shipper else 0,
         upload_errors=metrics.put_error_count(),
+    )
+
+
+async def observe_left_by(
+    session: str, node_id: str, sessions: SessionWatch, events: EventPath, shipper: LogShipper | None
+) -> LeftBehind:
+    """What of a node's data is not in the bucket, where another has taken its place."""
+    logs = await shipper.missing_logs() if shipper else []
+    return LeftBehind(
+        missing_logs=tuple(missing for group, missing in logs if group == (session, node_id)),
+        missing_event_bytes=events.unsent_of(session, node_id, sessions.replaced_ns(session, node_id)),
     )

@@ -58,8 +58,10 @@ class CollectorMetrics:
         self.log_unsent_seconds = self._gauge("log_unsent_seconds", "Age of the oldest log line the bucket lacks")
 
     def _head(self) -> None:
-        self.polls = self._counter("polls", "Questions to the head's dashboard, by outcome", "outcome")
+        outcomes = "answered, error, unanswered, refused, oversized"
+        self.polls = self._counter("polls", f"Questions to the head's dashboard, by outcome ({outcomes})", "outcome")
         self.polled_answers = self._counter("polled_answers", "Answers of the dashboard that were stored")
+        self.polled_lost = self._counter("polled_lost", "Answers given up while the bucket was away")
         self.heartbeats = self._counter("heartbeats", "Heartbeats written")
         self.ray_dropped_events = self._gauge("ray_dropped_events", "Events that Ray itself dropped, by its own count")
 

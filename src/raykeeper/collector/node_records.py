@@ -76,14 +76,19 @@ class NodeRecords:
         return self.node.role or self._identity.role
 
     @property
+    def dropped_events(self) -> int:
+        """What Ray dropped, as far as it was told."""
+        return self._dropped
+
+    @property
     def is_due(self) -> bool:
         """Whether it is time for the next heartbeat."""
         return self._clock.steady() >= self._next_beat
 
     async def beat(
         self, delivery: Delivery, observe_losses: ObserveLosses, compare_clocks: CompareClocks | None
-    ) -> None:
-        """Write the heartbeat. One that the bucket does not take in its time is given up for the next."""
+    ) -> bool:
+        """Write the heartbeat; whether that was done. One not taken in its time is given up for the next."""
         now = self._clock.steady()
         self._next_beat = now + BEAT_SECONDS
         await self._look_for_losses(observe_losses, now)
@@ -97,6 +102,8 @@ class NodeRecords:
                     await self._bucket.put(key, data)
         except TimeoutError:
             log.debug("heartbeat not written", node_id=self.node.node_id)
+            return False
+        return True
 
     async def end(self, reason: str, left: LeftBehind, delivery: Delivery) -> EndRecord:
         """Write the last heartbeat and the end of a node that lived until now."""

@@ -18,6 +18,7 @@ from raykeeper.collector.settings import CollectorSettings
 
 if TYPE_CHECKING:
     from raykeeper.collector.identity import Identity
+    from raykeeper.collector.logs.shipper import Bucket as LogBucket
     from raykeeper.collector.logs.shipper import LogShipper
     from raykeeper.collector.poll.poller import HeadPoller
     from raykeeper.collector.records import Recorder
@@ -60,14 +61,14 @@ def make_parts(
     settings: CollectorSettings, intake: Intake, store: ObjectStore, clock: Clock, metrics: CollectorMetrics
 ) -> Parts:
     """The rest. What it imports takes a while, so Ray must be heard before."""
-    from raykeeper.collector.delivery import observe_delivery
+    from raykeeper.collector.delivery import observe_delivery, observe_left_by
     from raykeeper.collector.poll.facts import HeadFacts
     from raykeeper.collector.records import Figures, Recorder
 
     shipper = (
         make_shipper(settings, intake.sessions, intake.bucket, clock, metrics) if settings.log_files.is_on else None
     )
-    poller = _poller(settings, intake, clock) if settings.polls_head else None
+    poller = _poller(settings, intake, clock, metrics) if settings.polls_head else None
 
     async def compare_clocks(key: str, data: bytes) -> float:
         return (await store.put_and_compare_clocks(key, data, clock)).seconds
@@ -75,9 +76,10 @@ def make_parts(
     figures = Figures(
         delivery=lambda: observe_delivery(intake.events, shipper, metrics),
         facts=poller.facts if poller else lambda _: HeadFacts(),
+        left_by=lambda session, node_id: observe_left_by(session, node_id, intake.sessions, intake.events, shipper),
         compare_clocks=compare_clocks,
     )
-    recorder = Recorder(make_identity(settings), intake.sessions, intake.bucket, figures, clock)
+    recorder = Recorder(make_identity(settings), intake.sessions, intake.bucket, figures, clock, metrics)
     return Parts(intake, recorder, shipper, poller)
 
 
@@ -98,7 +100,7 @@ def _event_settings(settings: CollectorSettings) -> EventSettings:
 
 
 def make_shipper(
-    settings: CollectorSettings, sessions: SessionWatch, bucket: Bucket, clock: Clock, metrics: CollectorMetrics
+    settings: CollectorSettings, sessions: SessionWatch, bucket: LogBucket, clock: Clock, metrics: CollectorMetrics
 ) -> LogShipper:
     """What ships the log files below Ray's folder."""
     from raykeeper.collector.logs.settings import LogShipperSettings
@@ -127,12 +129,12 @@ def make_dashboard(settings: CollectorSettings, limits: Limits | None = None) ->
     return Dashboard(settings.head.dashboard_address, ray_credentials(auth.token, auth.token_file), limits)
 
 
-def _poller(settings: CollectorSettings, intake: Intake, clock: Clock) -> HeadPoller:
+def _poller(settings: CollectorSettings, intake: Intake, clock: Clock, metrics: CollectorMetrics) -> HeadPoller:
     from raykeeper.collector.poll.poller import HeadPoller, PollSettings
 
     head, cluster = settings.head, settings.cluster
     own = PollSettings(cluster.namespace, cluster.name, head.poll_seconds, head.additional_endpoints)
-    return HeadPoller(make_dashboard(settings), intake.sessions, intake.bucket, own, clock)
+    return HeadPoller(make_dashboard(settings), intake.sessions, intake.bucket, own, clock, metrics)
 
 
 def make_identity(settings: CollectorSettings) -> Identity:

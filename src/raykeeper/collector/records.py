@@ -11,6 +11,7 @@ from typing import Protocol
 from raykeeper.clock import Clock
 from raykeeper.collector.identity import Identity
 from raykeeper.collector.incarnations import NodeIncarnation
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.node_records import (
     BEAT_SECONDS,
     CompareClocks,
@@ -72,13 +73,20 @@ class Recorder:
     """
 
     def __init__(
-        self, identity: Identity, sessions: Sessions, bucket: RecordBucket, figures: Figures, clock: Clock
+        self,
+        identity: Identity,
+        sessions: Sessions,
+        bucket: RecordBucket,
+        figures: Figures,
+        clock: Clock,
+        metrics: CollectorMetrics,
     ) -> None:
         self._identity = identity
         self._sessions = sessions
         self._bucket = bucket
         self._figures = figures
         self._clock = clock
+        self._metrics = metrics
         self._starts = SessionRecords(identity, bucket, clock, figures.facts)
         self._nodes: dict[NodePlace, NodeRecords] = {}
         self._replaced_at: dict[NodePlace, float] = {}
@@ -135,12 +143,17 @@ class Recorder:
         records = self._records_of(session, node)
         if is_newest:
             if records.is_due and raylet_listens(session.path) is not False:
-                figures = self._figures
-                await records.beat(figures.delivery(), figures.observe_losses, figures.compare_clocks)
+                await self._beat(records)
         elif not records.has_ended:
             left = await self._left_by(session.name, node.node_id)
             if left is not None:
                 await self._end_replaced(records, left)
+
+    async def _beat(self, records: NodeRecords) -> None:
+        figures = self._figures
+        if await records.beat(figures.delivery(), figures.observe_losses, figures.compare_clocks):
+            self._metrics.heartbeats.inc()
+        self._metrics.ray_dropped_events.set(records.dropped_events)
 
     def _records_of(self, session: SessionOnDisk, node: NodeIncarnation) -> NodeRecords:
         place = (session.name, node.node_id)

@@ -102,6 +102,12 @@ class SessionWatch:
         known = self._sessions.get(session)
         return known.incarnations[-1].node_id if known and known.incarnations else None
 
+    def replaced_ns(self, session: str, node_id: str) -> int:
+        """When the next node of the pod appeared after that one, in nanoseconds since 1970; 0 if none has."""
+        nodes = [(known.name, node) for known in self._by_name for node in known.incarnations]
+        began = next((node.appeared_ns for name, node in nodes if (name, node.node_id) == (session, node_id)), 0)
+        return min((node.appeared_ns for _, node in nodes if node.appeared_ns > began), default=0) if began else 0
+
     @property
     def raylet_listens(self) -> bool | None:
         """Whether the current session's raylet takes connections; None if that cannot be told."""

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from clocks import ManualClock
 from conditions import until
 from ray_head.memory_bucket import MemoryBucket
 from ray_head.scripted_head import SESSION, ScriptedHead, as_json, as_text, in_turn, scripted, stalled
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.poll.poller import HeadPoller, PollSettings
 from raykeeper.ray.dashboard import Dashboard, Limits
 
@@ -38,8 +40,9 @@ class Scene:
         self.clock = ManualClock()
         self.bucket = MemoryBucket()
         self.disk = DiskSessions()
+        self.metrics = CollectorMetrics(CollectorRegistry())
         dashboard = Dashboard(address, limits=Limits(answer_seconds=0.5, body_bytes=200_000))
-        self.poller = HeadPoller(dashboard, self.disk, self.bucket, PollSettings("ns", "c"), self.clock)
+        self.poller = HeadPoller(dashboard, self.disk, self.bucket, PollSettings("ns", "c"), self.clock, self.metrics)
 
     async def poll(self, seconds_later: float = 0.0) -> float:
         """One round and its objects in the bucket."""
@@ -238,3 +241,18 @@ async def test_it_runs_by_itself_until_cancelled(scene: Scene) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_questions_and_stored_answers_are_counted_by_outcome(scene: Scene) -> None:
+    def polls(outcome: str) -> float:
+        return scene.metrics.registry.get_sample_value("raykeeper_collector_polls_total", {"outcome": outcome}) or 0.0
+
+    scene.head.answer("/api/jobs/", stalled)
+    await scene.poll()
+    stored = len(scene.bucket.objects)
+    assert scene.metrics.registry.get_sample_value("raykeeper_collector_polled_answers_total") == stored > 0
+    assert (polls("answered"), polls("unanswered"), polls("refused")) == (stored, 1, 0)
+    assert polls("error") > 0  # what was scripted for nobody is a 404
+    scene.head.say("/api/version", {}, status=401)
+    await scene.poll(seconds_later=60.0)
+    assert polls("refused") == 1

@@ -18,6 +18,7 @@ from raykeeper.layout.packs import PackWriter
 from raykeeper.layout.records import MissingLog
 from raykeeper.ray.dashboard import Answer
 from raykeeper.ray.errors import NotAnswered, OversizedAnswer, RayRefused
+from raykeeper.storage.errors import StoreUnavailable
 
 FRAME_BYTES = 256 << 10  # the unit in which a reader fetches
 PACK_BYTES = 8 << 20
@@ -118,6 +119,8 @@ class RemoteLogs:
         except NotAnswered:
             self._not_answered.append(name)
             return
+        except StoreUnavailable:
+            raise  # not the log is cut, but the bucket away
         except (Unavailable, RayRefused) as exc:
             self._tally.gaps.append(f"log {name} of node {self._node_id} is not whole: {exc}")
             self._missing.append(MissingLog(path=name, offset=offset, length=0))  # nobody says how long it is

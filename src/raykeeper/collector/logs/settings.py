@@ -5,28 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-MIB = 1 << 20
+from raykeeper.collector.settings import LogFileSettings
+from raykeeper.settings.values import MIB
 
 
 @dataclass(frozen=True)
 class LogShipperSettings:
-    """Whose logs these are, and how often and how much is done."""
+    """Whose logs these are, and how often and how much is done. What a user can set has the user's default."""
 
     spool: Path
     """Folder of the collector's own; `logs/positions` below it says what the bucket has."""
     namespace: str
+    """Of the cluster: part of every key."""
     cluster: str
+    """Its name, likewise."""
     pod: str
     """Names the node while no node id is known."""
-    user_tick_seconds: float = 5.0
+    user_tick_seconds: float = LogFileSettings.user_seconds
     """Between two looks at what tasks, actors, drivers and Serve write."""
-    component_tick_seconds: float = 60.0
+    component_tick_seconds: float = LogFileSettings.component_seconds
     """Between two packs of Ray's own logs."""
     quiet_component_tick_seconds: float = 90.0
     """The same while they say little: 40 objects an hour."""
     quiet_component_bytes: int = 64 << 10
     """Less than this is little."""
-    deleted_bytes_max: int = 256 * MIB
+    deleted_bytes_max: int = LogFileSettings.max_held_bytes
     """Size of deleted files that are kept open until they are read; above it the oldest is given up."""
     descriptors_max: int = 256
     """Files open at the same time: those with unsent bytes and those written lately."""

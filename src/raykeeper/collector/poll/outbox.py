@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.logs import Log
 
 LIMIT_BYTES = 4 << 20  # compressed: about ten hours of a small head, or a few minutes of a very large one
@@ -23,8 +24,9 @@ class Puts(Protocol):
 class Outbox:
     """Sends in order. When an outage fills it, the oldest goes and is counted: what the head says now matters more."""
 
-    def __init__(self, bucket: Puts, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(self, bucket: Puts, metrics: CollectorMetrics, limit_bytes: int = LIMIT_BYTES) -> None:
         self._bucket = bucket
+        self._metrics = metrics
         self._limit_bytes = limit_bytes
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._has_some = asyncio.Event()
@@ -32,7 +34,6 @@ class Outbox:
         """Bytes that wait."""
         self.given_up = 0
         """Answers that were dropped for lack of room."""
-        self.sent = 0
 
     def add(self, key: str, data: bytes) -> None:
         """Have it sent; never waits."""
@@ -54,7 +55,7 @@ class Outbox:
         while self._waiting:
             first = self._waiting[0]
             await self._bucket.put(*first)
-            self.sent += 1
+            self._metrics.polled_answers.inc()
             if self._waiting and self._waiting[0] is first:  # else it was given up while it was on its way
                 self._waiting.popleft()
                 self.size -= len(first[1])
@@ -63,5 +64,6 @@ class Outbox:
         key, data = self._waiting.popleft()
         self.size -= len(data)
         self.given_up += 1
+        self._metrics.polled_lost.inc()
         if self.given_up == 1:
             log.warning("polled answers given up while the bucket was away", key=key, limit_bytes=self._limit_bytes)

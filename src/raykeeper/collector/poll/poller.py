@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from raykeeper.clock import Clock
+from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.poll.endpoints import JOBS, SERVE, VERSION, Endpoint, polled_endpoints
 from raykeeper.collector.poll.facts import HeadFacts, parse_session_name, with_answer
 from raykeeper.collector.poll.jobs import parse_jobs
@@ -18,6 +19,7 @@ from raykeeper.collector.poll.outbox import Outbox, Puts
 from raykeeper.collector.poll.reach import Reach
 from raykeeper.collector.poll.sameness import says_nothing
 from raykeeper.collector.poll.schedule import SessionPolls
+from raykeeper.collector.settings import HeadSettings
 from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import PolledKey, SessionId
 from raykeeper.layout.polled import encode_polled, polled_body, polled_name
@@ -51,9 +53,13 @@ class PollSettings:
     """Whose answers they are, and how often they are asked for."""
 
     namespace: str
+    """Of the cluster: part of every key."""
     cluster: str
-    poll_seconds: float = 30.0
+    """Its name, likewise."""
+    poll_seconds: float = HeadSettings.poll_seconds
+    """Between two looks at what may change."""
     additional_endpoints: tuple[str, ...] = ()
+    """Paths that the user wants to be asked too."""
 
 
 @dataclass(frozen=True)
@@ -68,18 +74,27 @@ class _Taken:
 class HeadPoller:
     """Polls one dashboard for ever. Whatever the dashboard does costs no more than a line in the log."""
 
-    def __init__(self, dashboard: Asks, sessions: Sessions, bucket: Puts, settings: PollSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        dashboard: Asks,
+        sessions: Sessions,
+        bucket: Puts,
+        settings: PollSettings,
+        clock: Clock,
+        metrics: CollectorMetrics,
+    ) -> None:
         self._dashboard = dashboard
         self._sessions = sessions
         self._settings = settings
         self._clock = clock
+        self._metrics = metrics
         self._endpoints = polled_endpoints(settings.poll_seconds, settings.additional_endpoints)
         self._session: str | None = None
         self._polls = SessionPolls((), settings.poll_seconds, 0.0)
         self._facts: dict[str, HeadFacts] = {}
         self._reach = Reach()
         self._oversized: set[str] = set()
-        self.outbox = Outbox(bucket)
+        self.outbox = Outbox(bucket, metrics)
 
     def facts(self, session: str) -> HeadFacts:
         """What the head has said about itself in that session so far."""
@@ -102,8 +117,10 @@ class HeadPoller:
                 return self._settings.poll_seconds
             await self._round(session)
         except (Unavailable, OversizedAnswer) as exc:
+            self._metrics.polls.labels("unanswered").inc()
             return self._reach.lost(exc)
         except RayRefused as exc:
+            self._metrics.polls.labels("refused").inc()
             return self._reach.refused(exc)
         pause = self._polls.next_at() - self._clock.steady()
         return min(max(pause, MIN_PAUSE_SECONDS), self._settings.poll_seconds)
@@ -190,10 +207,13 @@ class HeadPoller:
         try:
             answer = await self._dashboard.get(endpoint.path)
         except Unavailable as exc:
+            self._metrics.polls.labels("unanswered").inc()
             log.debug("endpoint not answered", path=endpoint.path, cause=str(exc))
         except OversizedAnswer as exc:
+            self._metrics.polls.labels("oversized").inc()
             self._tell_oversized(exc)
         else:
+            self._metrics.polls.labels("answered" if answer.is_ok else "error").inc()
             return _Taken(endpoint, answer, self._clock.now())
         self._polls.failed(endpoint, self._clock.steady())
         return None

@@ -29,14 +29,18 @@ def s3_settings(values: Values, root: str, environment: Environment) -> StoreSet
     options = {"region": region or _DEFAULT_REGION}
     if not path_style and in_host:
         options["enable_virtual_host_style"] = "true"
-    secrets = _taken(
-        environment,
-        access_key_id="AWS_ACCESS_KEY_ID",
-        secret_access_key="AWS_SECRET_ACCESS_KEY",  # noqa: S106 - the name of a variable
-        session_token="AWS_SESSION_TOKEN",  # noqa: S106 - the name of a variable
-    )
-    _both(secrets, "AWS_ACCESS_KEY_ID", "access_key_id", "AWS_SECRET_ACCESS_KEY", "secret_access_key")
-    return StoreSettings("s3", bucket, root, endpoint, options, secrets)
+    return StoreSettings("s3", bucket, root, endpoint, options, _s3_secrets(environment))
+
+
+def _s3_secrets(environment: Environment) -> dict[str, str]:
+    """Keys under Amazon's names, or else under those of KubeRay's first samples; never half of each."""
+    aws = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    first_samples = ("AWS_S3ID", "AWS_S3SECRET", "AWS_S3TOKEN")
+    is_old = not any(map(environment.get, aws)) and any(map(environment.get, first_samples))
+    key_id, secret, token = first_samples if is_old else aws
+    secrets = _taken(environment, access_key_id=key_id, secret_access_key=secret, session_token=token)
+    _both(secrets, key_id, "access_key_id", secret, "secret_access_key")
+    return secrets
 
 
 def gcs_settings(values: Values, root: str, environment: Environment) -> StoreSettings:
