@@ -53,15 +53,19 @@ class Node:
         self.state_counts[state] = self.state_counts.get(state, 0) + number
 
 
-def summarize_lineage(attempts: Sequence[Attempt], actors: Iterable[Actor]) -> dict[str, Any]:
-    """The tree under `summary`. Of several attempts of a task the first speaks for it."""
+def lineage_tree(attempts: Sequence[Attempt], actors: Iterable[Actor]) -> list[dict[str, Any]]:
+    """The whole tree in Ray's spelling. Of several attempts of a task the first speaks for it."""
     root = _Forest(attempts, actors).grown()
-    nodes = list(_preorder(root))
-    for node in reversed(nodes):
+    for node in reversed(list(_preorder(root))):
         _group_equal_children(node)
+    return totalled_tree(root)
+
+
+def totalled_tree(root: Node) -> list[dict[str, Any]]:
+    """What stands under `root` in Ray's spelling; every node counts what is below it, too."""
     for node in reversed(list(_preorder(root))):
         _total_children(node)
-    return {"summary": _responses(root)}
+    return _responses(root)
 
 
 class _Forest:

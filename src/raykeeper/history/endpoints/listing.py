@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ from raykeeper.history.endpoints.filters import (
 )
 from raykeeper.history.endpoints.redaction import masked_row
 from raykeeper.history.endpoints.statequery import StateQuery, parse_state_query
+
+ROWS_AT_ONCE = 500  # a few milliseconds of work
 
 ListRows = Callable[[Asked, StateQuery], Awaitable[Listed]]
 
@@ -60,7 +63,16 @@ async def answer_list(request: Request, asked: Asked, list_rows: ListRows) -> Re
         return refused_response(str(error))
     except Unanswerable:
         return trouble_response()
-    return list_response(listed)
+    if len(listed.rows) <= ROWS_AT_ONCE:
+        return list_response(listed)
+    return await asyncio.to_thread(list_response, listed)
+
+
+async def shaped(rows: Sequence[Row], shape: Callable[[Row], Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Rows in Ray's spelling. Many of them are not made in one go, since other requests wait meanwhile."""
+    if len(rows) <= ROWS_AT_ONCE:
+        return [shape(row) for row in rows]
+    return await asyncio.to_thread(lambda: [shape(row) for row in rows])
 
 
 async def list_table(
@@ -72,7 +84,7 @@ async def list_table(
     statement = PAGE.format(relation=table.relation, where=where.sql, order=table.order)
     rows = await asked.rows(statement, {**where.params, "row_limit": query.limit})
     counts = await _count(asked, table, where, _source_condition(filters, table))
-    return Listed([shape(row) for row in rows], counts["total"], counts["after_source"], counts["matching"])
+    return Listed(await shaped(rows, shape), counts["total"], counts["after_source"], counts["matching"])
 
 
 def list_rows(

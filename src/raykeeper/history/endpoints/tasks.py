@@ -19,7 +19,7 @@ from raykeeper.history.endpoints.filters import (
     to_condition,
     typed_filters,
 )
-from raykeeper.history.endpoints.listing import answer_list
+from raykeeper.history.endpoints.listing import answer_list, shaped
 from raykeeper.history.endpoints.statequery import StateQuery
 from raykeeper.history.endpoints.taskrow import detailed_task, listed_task
 
@@ -90,7 +90,7 @@ async def task_page(asked: Asked, query: StateQuery) -> Listed:
     shape = detailed_task if query.is_detailed else listed_task
     total = await count_tasks(asked, query, [item for item in filters if item.column in SOURCE_COLUMNS])
     matching = total if len(rows) == total else await count_tasks(asked, query, filters)
-    return Listed([shape(row) for row in rows], total=total, after_source=total, matching=matching)
+    return Listed(await shaped(rows, shape), total=total, after_source=total, matching=matching)
 
 
 async def _listed_rows(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> list[Row]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -12,13 +14,16 @@ from raykeeper.history.answers import (
     InvalidQuery,
     Listed,
     Unanswerable,
+    raw_response,
     summary_response,
     trouble_response,
 )
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.filters import to_condition, typed_filters
-from raykeeper.history.endpoints.lineage import Actor, Attempt, summarize_lineage
-from raykeeper.history.endpoints.statequery import StateQuery, parse_filters, parse_int
+from raykeeper.history.endpoints.grouped_lineage import GROUPS, GROUPS_LIMIT, grouped_tree
+from raykeeper.history.endpoints.lineage import Actor, Attempt, lineage_tree
+from raykeeper.history.endpoints.remembered import RememberedBodies, version_of
+from raykeeper.history.endpoints.statequery import MAX_LIMIT, StateQuery, parse_filters, parse_int
 from raykeeper.history.endpoints.tasks import (
     COLUMNS,
     SOURCE_COLUMNS,
@@ -29,6 +34,10 @@ from raykeeper.history.endpoints.tasks import (
 
 BY_FUNCTION = ("func_name", "task_name")
 BY_LINEAGE = "lineage"
+TOO_MANY_GROUPS = f"There are more than {GROUPS_LIMIT} groups of tasks; the smallest are not in this tree."
+
+Summary = tuple[dict[str, Any], tuple[str, ...]]
+"""In Ray's spelling, and what is to be said about it."""
 
 TASKS_BY_FUNCTION = """
     SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, count(*) AS number
@@ -43,6 +52,8 @@ TASKS_BY_LINEAGE = """
 
 ACTOR_NAMES = "SELECT actor_id, coalesce(nullif(repr_name, ''), class_name) AS name FROM actors WHERE has_definition"
 
+_remembered = RememberedBodies()
+
 _TOTAL_OF_TYPE = {
     "NORMAL_TASK": "total_tasks",
     "ACTOR_TASK": "total_actor_tasks",
@@ -51,36 +62,49 @@ _TOTAL_OF_TYPE = {
 
 
 async def summarize_tasks(request: Request, asked: Asked) -> Response:
+    """The frontend asks for one summary of every job, again and again, so answers are remembered."""
     try:
         parse_int(request.query_params.get("timeout", "30"))
         query = StateQuery(filters=parse_filters(request.query_params))
         summary_by = request.query_params.get("summary_by") or BY_FUNCTION[0]
-        summary = await _summary(asked, query, summary_by)
-        counts = await _counts(asked, query)
+        key = (version_of(asked.session, "task_list", "actors"), query, summary_by)
+        body = _remembered.find(key)
+        if body is None:
+            body = bytes((await _summarize(asked, query, summary_by)).body)
+            _remembered.keep(key, body)
     except (InvalidQuery, Unanswerable):
         return trouble_response()  # Ray catches nothing here
-    return summary_response(counts, summary)
+    return raw_response(body)
 
 
-async def _summary(asked: Asked, query: StateQuery, summary_by: str) -> dict[str, Any]:
+async def _summarize(asked: Asked, query: StateQuery, summary_by: str) -> Response:
+    counts = await _counts(asked, query)
+    summary, warnings = await _summary(asked, query, summary_by, counts.matching)
+    return summary_response(replace(counts, warnings=warnings), summary)
+
+
+async def _summary(asked: Asked, query: StateQuery, summary_by: str, attempts: int) -> Summary:
     if summary_by in BY_FUNCTION:
-        return function_summary(await _matching(asked, query, TASKS_BY_FUNCTION))
+        return function_summary(await _matching(asked, query, TASKS_BY_FUNCTION)), ()
     if summary_by != BY_LINEAGE:
         raise InvalidQuery(f"summary_by={summary_by} is unknown")
-    attempts = [_attempt(row) for row in await _matching(asked, query, TASKS_BY_LINEAGE)]
-    actors = [Actor(row["actor_id"], row["name"]) for row in await asked.rows(ACTOR_NAMES)]
-    return {
-        **summarize_lineage(attempts, actors),
-        **_totals((task.type, 1) for task in attempts),
-        "summary_by": BY_LINEAGE,
-    }
+    totals = function_summary(await _matching(asked, query, TASKS_BY_FUNCTION))
+    if attempts <= MAX_LIMIT:
+        rows = await _matching(asked, query, TASKS_BY_LINEAGE)
+        actors = [Actor(row["actor_id"], row["name"]) for row in await asked.rows(ACTOR_NAMES)]
+        tree = await asyncio.to_thread(lineage_tree, [_attempt(row) for row in rows], actors)
+        return {**totals, "summary": tree, "summary_by": BY_LINEAGE}, ()
+    
+groups = await _matching(asked, query, GROUPS, group_limit=GROUPS_LIMIT + 1)
+    warnings = (TOO_MANY_GROUPS,) if len(groups) > GROUPS_LIMIT else ()
+    return {**totals, "summary": grouped_tree(groups[:GROUPS_LIMIT]), "summary_by": BY_LINEAGE}, warnings
 
 
-async def _matching(asked: Asked, query: StateQuery, statement: str) -> list[Row]:
+async def _matching(asked: Asked, query: StateQuery, statement: str, **params: object) -> list[Row]:
     filters = typed_filters(query.filters, COLUMNS)
     where = to_condition(filters, COLUMNS)
     sql = statement.format(relation=list_relation(filters), where=f"{visible_tasks(query)} AND {where.sql}")
-    return await asked.rows(sql, where.params)
+    return await asked.rows(sql, {**where.params, **params})
 
 
 async def _counts(asked: Asked, query: StateQuery) -> Listed:

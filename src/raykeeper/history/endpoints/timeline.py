@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -48,7 +49,8 @@ async def get_timeline(request: Request, asked: Asked) -> Response:
         return trouble_response()  # Ray catches nothing here
     where = to_condition(filters, COLUMNS)
     rows = await asked.rows(MEASURED_TASKS.format(where=where.sql), {**where.params, "row_limit": MAX_LIMIT})
-    return json_response(trace(rows), headers=_download_headers(request, asked, job_id))
+    headers = _download_headers(request, asked, job_id)
+    return await asyncio.to_thread(lambda: json_response(trace(rows), headers=headers))
 
 
 def trace(rows: Iterable[Row]) -> list[dict[str, Any]]:

@@ -1,0 +1,38 @@
+"""Answers that cost much and are asked for again every four seconds, kept while the tables behind them are the same."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from pathlib import Path
+
+from raykeeper.history.asked import Session
+
+LIMIT_BYTES = 32 << 20
+
+
+class RememberedBodies:
+    """Bodies of answers, up to so many bytes together; the longest unused go first."""
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._bodies: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._size = 0
+
+    def find(self, key: Hashable) -> bytes | None:
+        body = self._bodies.get(key)
+        if body is not None:
+            self._bodies.move_to_end(key)
+        return body
+
+    def keep(self, key: Hashable, body: bytes) -> None:
+        self._size += len(body) - len(self._bodies.pop(key, b""))
+        self._bodies[key] = body
+        while self._size > self._limit_bytes:
+            _, oldest = self._bodies.popitem(last=False)
+            self._size -= len(oldest)
+
+
+def version_of(session: Session, *tables: str) -> tuple[tuple[Path, ...], ...]:
+    """Differs as soon as one of the tables does: a file is named after what it was made from."""
+    return tuple(session.tables.get(name, ()) for name in tables)
