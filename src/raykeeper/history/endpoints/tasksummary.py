@@ -94,8 +94,7 @@ async def _summary(asked: Asked, query: StateQuery, summary_by: str, attempts: i
         actors = [Actor(row["actor_id"], row["name"]) for row in await asked.rows(ACTOR_NAMES)]
         tree = await asyncio.to_thread(lineage_tree, [_attempt(row) for row in rows], actors)
         return {**totals, "summary": tree, "summary_by": BY_LINEAGE}, ()
-    
-groups = await _matching(asked, query, GROUPS, group_limit=GROUPS_LIMIT + 1)
+    groups = await _matching(asked, query, GROUPS, group_limit=GROUPS_LIMIT + 1)
     warnings = (TOO_MANY_GROUPS,) if len(groups) > GROUPS_LIMIT else ()
     return {**totals, "summary": grouped_tree(groups[:GROUPS_LIMIT]), "summary_by": BY_LINEAGE}, warnings
 
