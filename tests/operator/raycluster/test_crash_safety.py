@@ -101,6 +101,14 @@ STORIES = {
         gone=0,
         before=WITH_ALL_CHILDREN,
     ),
+    "autoscaling turned off": Story(
+        patched(suspend=False, enableInTreeAutoscaling=False),
+        is_ready,
+        made=4,
+        gone=0,
+        before=WITH_ALL_CHILDREN | {"spec": WITH_ALL_CHILDREN["spec"] | {"suspend": True}},
+        state_before="suspended",
+    ),
     "deletion with Redis": Story(
         deleted, is_gone, made=2, gone=2, before=a_raycluster(a_group("small", 1), **REDIS), jobs=1
     ),
@@ -110,6 +118,7 @@ WRITES = {
     # At least so many are seen to be interrupted; status writes come on top, and how many depends on the speed of pods.
     "a new cluster": 5,
     "a new cluster with all children": 11,
+    "autoscaling turned off": 7,
     "deletion with Redis": 3,
 }
 
