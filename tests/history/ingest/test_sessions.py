@@ -18,7 +18,7 @@ from ingest_scene import HEAD, SESSION, WORKER_NODE, finished_task, local_store,
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Unavailable
 from raykeeper.history.database import Database
-from raykeeper.history.ingest import making
+from raykeeper.history.ingest import batches
 from raykeeper.history.ingest.child import ChildWorkbench
 from raykeeper.history.ingest.manifests import newest_manifest
 from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
@@ -176,8 +176,8 @@ async def test_an_unreadable_record_is_a_gap(store: ObjectStore, tmp_path: Path)
 async def test_an_ingest_that_was_killed_goes_on_where_it_was(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "CHILD_BYTES", 0)
-    monkeypatch.setattr("raykeeper.history.ingest.batches.BATCH_BYTES", 1)  # each segment is a batch
+    monkeypatch.setattr(batches, "SMALL_BYTES", 0)
+    monkeypatch.setattr(batches, "BATCH_BYTES", 1)  # each segment is a batch
     await ended_session(store, segments=4)
     children: list[ChildWorkbench] = []
     start = ChildWorkbench.start

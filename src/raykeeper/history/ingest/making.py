@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import duckdb
 
 from raykeeper.history.ingest.batches import (
     PlannedBatch,
     Segment,
     generation_name,
+    is_large,
     partition_bits,
     plan_batches,
     range_bits,
@@ -31,8 +34,6 @@ from raykeeper.history.localcache import LocalCache
 from raykeeper.layout.keys import SessionId, parse_sealed_key, table_key
 from raykeeper.storage.store import ObjectStore
 
-CHILD_BYTES = 4 << 20
-"""New segments above this are ingested by a process of their own; starting one costs 0.3 s and 60 MB."""
 FETCHES_AT_ONCE = 8
 PROVISIONAL_BATCHES = (1, 4, 16, 64)
 """After so many batches of a first ingest, what is there is shown."""
@@ -76,12 +77,11 @@ class TableMaker:
     async def make(self, wanted: Wanted, show: Callable[[Shown], None]) -> Manifest:
         """Tables of all that is known and new; not published yet. `show` is called as a long first ingest goes on."""
         draft = self._draft(wanted)
-        bits = range_bits(draft.input_bytes)
         async with self._cache.work_folder(work_name(str(self._session))) as folder:
-            async with self._bench(folder, partition_bits(bits), wanted.new) as bench:
-                run = _Run(self, wanted, draft, folder, bench, bits)
-                gaps = await run.project_all(show)
-                merged = await run.merge(folder / "tables", [batch.name for batch in run.batches])
+            try:
+                gaps, merged = await self._work(wanted, draft, folder, is_large(wanted.new), show)
+            except duckdb.OutOfMemoryException:  # in this process, which has little; rows may be of any size
+                gaps, merged = await self._work(wanted, draft, folder, True, show)
             return _completed(draft, gaps, merged, self.adopt(draft.generation, merged.tables))
 
     async def publish_files(self, manifest: Manifest) -> None:
@@ -151,14 +151,22 @@ class TableMaker:
             gaps=known.gaps if known else (),
         )
 
+    async def _work(
+        self, wanted: Wanted, draft: Manifest, folder: Path, in_child: bool, show: Callable[[Shown], None]
+    ) -> tuple[list[Gap], Merged]:
+        bits = range_bits(draft.input_bytes)
+        async with self._bench(folder, partition_bits(bits), in_child) as bench:
+            run = _Run(self, wanted, draft, folder, bench, bits)
+            gaps = await run.project_all(show)
+            return gaps, await run.merge(folder / "tables", [batch.name for batch in run.batches])
+
     @asynccontextmanager
-    async def _bench(self, folder: Path, bits: int, new: Iterable[Segment]) -> AsyncIterator[Bench]:
-        is_large = sum(segment.size for segment in new) > CHILD_BYTES
+    async def _bench(self, folder: Path, bits: int, in_child: bool) -> AsyncIterator[Bench]:
         bench: Bench
-        if is_large:
+        if in_child:
             bench = await ChildWorkbench.start(folder, bits, self._limits)
         else:
-            bench = await InProcessWorkbench.start(folder, bits, replace(self._limits, threads=1))
+            bench = await InProcessWorkbench.start(folder, bits, self._limits.small())
         try:
             yield bench
         finally:
@@ -192,7 +200,7 @@ class _Run:
                 batch.file.unlink(missing_ok=True)
                 gaps += [*missing, *projected.gaps]
                 done_bytes += sum(segment.size for segment in planned.segments)
-                if self._wanted.known is None and number in PROVISIONAL_BATCHES and number * 2 < len(self.batches):
+                if self._is_worth_showing(number):
                     show(Shown(await self._provisional(number, gaps), done_bytes, total))
         finally:
             following.cancel()
@@ -206,6 +214,10 @@ class _Run:
             )
         finally:
             self._maker.release(base)
+
+    def _is_worth_showing(self, number: int) -> bool:
+        is_first = self._wanted.known is None and is_large(self._wanted.new)
+        return is_first and number in PROVISIONAL_BATCHES and number * 2 < len(self.batches)
 
     def _fetch_later(self, number: int) -> asyncio.Task[tuple[Batch, list[Gap]]]:
         return asyncio.create_task(self._fetch(number))

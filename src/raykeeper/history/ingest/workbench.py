@@ -62,6 +62,10 @@ class Limits:
     """Of DuckDB's buffers; the process needs about 100 MB more."""
     threads: int = 2
 
+    def small(self) -> Limits:
+        """For the few segments that the server reads in its own process."""
+        return Limits(self.memory_bytes // 2, threads=1)
+
 
 class Workbench:
     """One session's ingest in one folder. Assumes that nobody else works in that folder."""
@@ -118,7 +122,7 @@ class Workbench:
     def _project_file(self, file: Path, into: Path) -> int:
         if not file.stat().st_size:
             return 0
-        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_PARTIAL_ROW_GROUP}"
+        options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {_PARTIAL_ROW_GROUP}"
         tasks = task_rows("$file", self._partition_bits)
         copies = (
             f"COPY ({tasks}) TO {literal(into / 'tasks')} ({options}, PARTITION_BY (partition))",
