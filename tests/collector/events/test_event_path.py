@@ -15,7 +15,7 @@ import pytest
 from conditions import until
 from event_scene import Directory, MemoryStore, a_scene, event_settings, stored_events, stored_rejects, unavailable
 from ray_event_batches import NODE_HEX, SESSION, EventMaker, body_of, line_of
-from raykeeper.collector.events import disk, sealer
+from raykeeper.collector.events import disk, path, sealer, spool, uploads
 from raykeeper.collector.events.cadence import is_due
 from raykeeper.collector.events.sealed import SealedFiles
 from raykeeper.collector.events.sealing import read_closed
@@ -298,3 +298,34 @@ def test_listening_needs_no_compressor_and_no_object_store() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == []
+
+
+async def test_a_bug_while_uploading_costs_nothing_but_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "RETRY_SECONDS", 0.01)
+    store = MemoryStore(outage=ZeroDivisionError())
+    async with a_scene(tmp_path, store, idle_seal_seconds=0.01) as scene:
+        await scene.post(body_of(EventMaker().events(3)))
+        await until(lambda: store.calls > 2)
+        store.outage = None
+        await scene.until_shipped()
+        assert len(stored_events(store.objects)) == 3
+
+
+async def test_a_journal_that_cannot_be_closed_is_closed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = 3
+
+    def refuse_for_a_while(folder: Path) -> None:
+        nonlocal failures
+        failures -= 1
+        if failures >= 0:
+            raise OSError(errno.EIO, "Input/output error")
+        sync_folder(folder)
+
+    monkeypatch.setattr(spool, "sync_folder", refuse_for_a_while)
+    monkeypatch.setattr(path, "LOOK_SECONDS", 0.01)
+    maker = EventMaker()
+    async with a_scene(tmp_path, idle_seal_seconds=0.01) as scene:
+        for _ in range(3):
+            assert await scene.post(body_of(maker.events(3))) == [200]
+        await scene.until_shipped()
+        assert len(stored_events(scene.store.objects)) == 9

@@ -1,6 +1,7 @@
 """One client connection of the sink, as httptools parses it.
 
-Not uvicorn: this file needs 30 ms less to import, 8 MB less, and hands a body's parts on as they come (decision 0007).
+Not uvicorn: that costs 0.12 s of processor time to import and 8 MB, and cannot make a client wait for the disk
+(decision 0007).
 """
 
 from __future__ import annotations

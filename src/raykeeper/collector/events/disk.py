@@ -71,8 +71,9 @@ class OpenJournal:
 
     def close(self, closed_ns: int) -> ClosedJournal:
         """Give it the name under which it is sealed. The caller syncs the folder."""
+        closed = _closed(self.path, closed_ns, self.size)
         os.close(self._descriptor)
-        return _closed(self.path, closed_ns, self.size)
+        return closed
 
 
 class LargeBody:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 from raykeeper.clock import Clock
@@ -28,6 +29,10 @@ LOOK_SECONDS = 1.0
 """How often journals that wait for a node id or another attempt are looked at."""
 
 PACE_STEP_SECONDS = 0.02
+
+SWITCH_SECONDS = 0.0005
+"""For how long a thread that splits may keep the event loop waiting; with Python's 5 ms Ray would wait for that
+several times a batch. Measured: a fifth more events per second."""
 
 
 class EventPath:
@@ -133,9 +138,13 @@ class EventPath:
     async def _seal_for_ever(self, sealer: Sealer) -> None:
         while True:
             await self._wait_until_due(sealer)
-            if self._spool.open_bytes:
-                await self._spool.close_journal()
-            await sealer.seal_all()
+            try:
+                if self._spool.open_bytes:
+                    await self._spool.close_journal()
+                await sealer.seal_all()
+            except Exception:
+                log.exception("events could not be sealed, they stay in the journal")
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def _wait_until_due(self, sealer: Sealer) -> None:
         while True:
@@ -167,6 +176,7 @@ class EventPath:
             from raykeeper.collector.events.sealer import Sealer
             from raykeeper.collector.events.uploads import Uploads
 
+            sys.setswitchinterval(SWITCH_SECONDS)
             settings = self._settings
             self._sealed = SealedFiles(settings.folder / "sealed", self._budget)
             self._sealed.take_over()

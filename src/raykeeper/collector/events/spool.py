@@ -44,7 +44,7 @@ class Spool:
         self._last_ns = 0
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self._journal: OpenJournal | None = None
-        self._retired: list[ClosedJournal] = []
+        self._retired: list[ClosedJournal] = []  # closed by the disk thread, not yet seen by the event loop
         self._first_at = 0.0
         self._waiting: list[tuple[Batch, asyncio.Future[None]]] = []
         self._is_committing = False
@@ -90,9 +90,10 @@ class Spool:
 
     async def close_journal(self) -> None:
         """End the journal that grows, so that it can be sealed; nothing where it is empty."""
-        closed = await self.on_disk_thread(partial(self._close, self.next_ns()))
-        if closed:
-            self.add_closed(closed)
+        try:
+            await self.on_disk_thread(partial(self._close, self.next_ns()))
+        finally:
+            self._add_retired()
 
     def add_closed(self, journal: ClosedJournal) -> None:
         self.closed[journal.path] = journal
@@ -128,8 +129,7 @@ class Spool:
 
     def _committed(self, group: list[tuple[Batch, asyncio.Future[None]]], done: asyncio.Future[None]) -> None:
         self._is_committing = False
-        while self._retired:
-            self.add_closed(self._retired.pop())
+        self._add_retired()
         failure = done.exception()
         self.is_failing = failure is not None
         for batch, durable in group:
@@ -145,10 +145,12 @@ class Spool:
         if self._waiting:
             self._commit()
 
-    def _close(self, closed_ns: int) -> ClosedJournal | None:
-        journal, self._journal = self._journal, None
-        if journal is None:
-            return None
-        closed = journal.close(closed_ns)
-        sync_folder(self.folder)
-        return closed
+    def _close(self, closed_ns: int) -> None:
+        if self._journal is not None:
+            self._retired.append(self._journal.close(closed_ns))
+            self._journal = None
+            sync_folder(self.folder)
+
+    def _add_retired(self) -> None:
+        while self._retired:
+            self.add_closed(self._retired.pop())

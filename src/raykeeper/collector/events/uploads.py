@@ -11,6 +11,9 @@ from raykeeper.logs import Log
 
 log = Log("raykeeper.collector.uploads")
 
+RETRY_SECONDS = 5.0
+"""Between attempts that fail by a bug of ours; outages are waited out by the bucket."""
+
 
 class EventBucket(Protocol):
     """The part of the collector's bucket that events need."""
@@ -53,6 +56,9 @@ class Uploads:
             key = await self._next()
             try:
                 await self._upload(key)
+            except Exception:
+                log.exception("sealed events could not be uploaded, they stay on disk", key=key)
+                await asyncio.sleep(RETRY_SECONDS)
             finally:
                 self._under_way.discard(key)
 
