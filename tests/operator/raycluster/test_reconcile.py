@@ -132,6 +132,28 @@ async def test_a_drifted_head_service_is_repaired_and_a_deleted_one_made_again(s
     await eventually(is_made_again)
 
 
+async def test_a_renamed_head_service_goes_once_no_pod_knows_the_head_by_it(scene: Scene) -> None:
+    await scene.apply(a_raycluster())
+    await scene.becomes("ready")
+    await scene.patch(headGroupSpec={"headService": {"metadata": {"name": "my-head"}}})
+
+    async def services() -> set[str]:
+        return {one["metadata"]["name"] for one in await scene.kube.list(SERVICE_OBJECTS, scene.namespace)}
+
+    async def has_both() -> bool:
+        return await services() == {"demo-head-svc", "my-head"}
+
+    async def has_the_new_one() -> bool:
+        return await services() == {"my-head"}
+
+    await eventually(has_both)
+    await scene.patch(suspend=True)
+    await scene.becomes("suspended")
+    await scene.patch(suspend=False)
+    await scene.becomes("ready")
+    await eventually(has_the_new_one)
+
+
 async def test_an_invalid_spec_is_said_in_a_condition_and_an_event_and_recovers_when_mended(scene: Scene) -> None:
     wrong: JSON = {
         "headGroupSpec": {"template": TEMPLATE, "rayStartParams": {"num-cpus": "1"}, "resources": {"CPU": "1"}}

@@ -9,7 +9,7 @@ from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.operator.raycluster.children.desired import ChildKey, Children, child_drift, child_key
 from raykeeper.operator.raycluster.children.drift import Drift, Patch, Replace
-from raykeeper.operator.raycluster.children.obsolete import Usage, obsolete_children
+from raykeeper.operator.raycluster.children.obsolete import Usage, former_head_services, obsolete_children
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ def plan_children(
             actions.append(CreateChild(desired))
         else:
             actions += plan_drift(desired, found, child_drift(cluster, desired, found), usage)
-    obsolete = obsolete_children(cluster, children, list(actual), usage)
+    services = [found for key, found in actual.items() if key.kind == "Service"]
+    former = [ChildKey("Service", name) for name in former_head_services(cluster, services, usage)]
+    obsolete = [*obsolete_children(cluster, children, list(actual), usage), *former]
     return [*actions, *(DeleteChild(key, actual[key]["metadata"]["uid"]) for key in obsolete)]
 
 
