@@ -92,6 +92,10 @@ class RayCapture:
             body = response["json"] if "json" in response else response.get("text")
             yield Recorded(name, request["method"], path, request["headers"], response["status"], body)
 
+    def extra(self, name: str) -> Any:
+        """An answer of another run, where there was what this one lacks."""
+        return json.loads((self.folder / "api" / "extra" / f"{name}.json").read_text())
+
     def events(self, node: RecordedNode, until: datetime) -> Iterator[dict[str, Any]]:
         """What a node's collector had received, by the events' own time."""
         last = until.strftime("%Y-%m-%dT%H:%M:%SZ")
