@@ -136,16 +136,15 @@ def _preorder(root: Node) -> Iterator[Node]:
 
 
 def _group_equal_children(node: Node) -> None:
-    """Put siblings of one name into a group; a node is as old as the oldest below it."""
+    """Put siblings of one name into a group."""
     by_name: dict[str, list[Node]] = {}
     for child in node.children:
         by_name.setdefault(child.name, []).append(child)
     node.children = [same[0] if len(same) == 1 else _group(name, same) for name, same in by_name.items()]
-    node.timestamp = _oldest([node.timestamp, *(child.timestamp for child in node.children)])
 
 
 def _group(name: str, members: list[Node]) -> Node:
-    return Node(name, name, "GROUP", _oldest([member.timestamp for member in members]), children=members)
+    return Node(name, name, "GROUP", children=members)
 
 
 def _oldest(timestamps: Iterable[int | None]) -> int | None:
@@ -153,7 +152,8 @@ def _oldest(timestamps: Iterable[int | None]) -> int | None:
 
 
 def _total_children(node: Node) -> None:
-    """Add up the counts below, and sort: what runs first, then what waits, then what failed, then by age."""
+    """Add up the counts below, be as old as the oldest there, and sort: running, waiting, failed, then by age."""
+    node.timestamp = _oldest([node.timestamp, *(child.timestamp for child in node.children)])
     for child in node.children:
         for state, number in child.state_counts.items():
             node.count(state, number)
