@@ -17,6 +17,7 @@ from event_scene import Directory, MemoryStore, a_scene, event_settings, stored_
 from ray_event_batches import NODE_HEX, SESSION, EventMaker, body_of, line_of
 from raykeeper.collector.events import disk, path, sealer, spool, uploads
 from raykeeper.collector.events.cadence import is_due
+from raykeeper.collector.events.durable import sync_folder
 from raykeeper.collector.events.sealed import SealedFiles
 from raykeeper.collector.events.sealing import read_closed
 from raykeeper.layout.keys import parse_sealed_key
