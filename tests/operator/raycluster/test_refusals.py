@@ -118,6 +118,10 @@ class Misfortune:
         self._seen = 0
         self._patches: list[asyncio.Task[Object]] = []
 
+    async def settle(self) -> None:
+        """Return once all who were chosen have been struck."""
+        await asyncio.gather(*self._patches)
+
     def note(self, old: Object | None, new: Object | None) -> None:
         if old is not None or new is None or new.metadata.labels[labels.NODE_TYPE] != labels.WORKER:
             return
@@ -141,6 +145,7 @@ async def test_a_cluster_of_which_every_fifth_pod_fails_gets_all_its_pods(
         operator.informers.of(WATCHED_PODS).on_change(misfortune.note)
         await scene.apply(a_raycluster(a_group("small", 30)))
         await eventually(is_whole, seconds=60)
+        await misfortune.settle()
         assert len(misfortune.struck) >= 6
         assert len(await scene.names("small")) == 30
         assert all("it has ended and will not be restarted" in note for note in await notes(scene, "DeletedWorkerPod"))
