@@ -158,7 +158,8 @@ class Connection(asyncio.Protocol):
                 self._transport.close()
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Answer and hang up: what follows cannot be understood."""
+        """Answer and hang up: what follows cannot be understood, and is not kept."""
+        self._status = status
         self._write(status, is_last=True)
 
     def _answer_expectation(self) -> None:
