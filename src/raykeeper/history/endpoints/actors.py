@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -9,6 +13,8 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response, trouble_response
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints import captured as captured_lists
+from raykeeper.history.endpoints.captured import captured_page
 from raykeeper.history.endpoints.filters import (
     ACTOR_ID_BYTES,
     JOB_ID_BYTES,
@@ -53,6 +59,8 @@ async def list_actors(request: Request, asked: Asked) -> Response:
 
 async def actor_page(asked: Asked, query: StateQuery) -> Listed:
     _check_states(query)
+    if captured := await captured_page(asked, query, captured_lists.ACTORS, ACTORS.columns):
+        return captured
     return await list_table(asked, query, ACTORS, detailed_actor if query.is_detailed else listed_actor)
 
 
@@ -61,6 +69,10 @@ async def summarize_actors(request: Request, asked: Asked) -> Response:
         query = StateQuery(filters=parse_filters(request.query_params))
         _check_states(query)
         where = to_condition(typed_filters(query.filters, ACTORS.columns), ACTORS.columns)
+        if captured := await captured_page(
+            asked, replace(query, limit=sys.maxsize), captured_lists.ACTORS, ACTORS.columns
+        ):
+            return summary_response(captured, actor_summary(counted_by_class(captured.rows)))
         rows = await asked.rows(ACTORS_BY_CLASS.format(where=where.sql), where.params)
         [total] = await asked.rows(COUNTED_ACTORS)
     except (InvalidQuery, Unanswerable):
@@ -68,6 +80,12 @@ async def summarize_actors(request: Request, asked: Asked) -> Response:
     summary = actor_summary(rows)
     counts = Listed([], total=total["actors"], after_source=total["actors"], matching=summary["total_actors"])
     return summary_response(counts, summary)
+
+
+def counted_by_class(actors: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """The rows of ACTORS_BY_CLASS for actors in memory."""
+    numbers = Counter((actor["class_name"], actor["state"]) for actor in actors)
+    return [{"class_name": name, "state": state, "actors": number} for (name, state), number in numbers.items()]
 
 
 def actor_summary(rows: list[Row]) -> dict[str, Any]:

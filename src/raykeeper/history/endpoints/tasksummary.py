@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,9 @@ from raykeeper.history.answers import (
     trouble_response,
 )
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.captured_summary import captured_task_summary
 from raykeeper.history.endpoints.filters import to_condition, typed_filters
+from raykeeper.history.endpoints.functionsummary import BY_FUNCTION, BY_LINEAGE, function_summary
 from raykeeper.history.endpoints.grouped_lineage import GROUPS, GROUPS_LIMIT, grouped_tree
 from raykeeper.history.endpoints.lineage import Actor, Attempt, lineage_tree
 from raykeeper.history.endpoints.remembered import RememberedBodies, version_of
@@ -32,8 +33,6 @@ from raykeeper.history.endpoints.tasks import (
     visible_tasks,
 )
 
-BY_FUNCTION = ("func_name", "task_name")
-BY_LINEAGE = "lineage"
 TOO_MANY_GROUPS = f"There are more than {GROUPS_LIMIT} groups of tasks; the smallest are not in this tree."
 
 Summary = tuple[dict[str, Any], tuple[str, ...]]
@@ -54,12 +53,6 @@ ACTOR_NAMES = "SELECT actor_id, coalesce(nullif(repr_name, ''), class_name) AS n
 
 _remembered = RememberedBodies()
 
-_TOTAL_OF_TYPE = {
-    "NORMAL_TASK": "total_tasks",
-    "ACTOR_TASK": "total_actor_tasks",
-    "ACTOR_CREATION_TASK": "total_actor_scheduled",
-}
-
 
 async def summarize_tasks(request: Request, asked: Asked) -> Response:
     """The frontend asks for one summary of every job, again and again, so answers are remembered."""
@@ -78,6 +71,8 @@ async def summarize_tasks(request: Request, asked: Asked) -> Response:
 
 
 async def _summarize(asked: Asked, query: StateQuery, summary_by: str) -> Response:
+    if captured := await captured_task_summary(asked, query, summary_by):
+        return captured
     counts = await _counts(asked, query)
     summary, warnings = await _summary(asked, query, summary_by, counts.matching)
     return summary_response(replace(counts, warnings=warnings), summary)
@@ -112,27 +107,6 @@ async def _counts(asked: Asked, query: StateQuery) -> Listed:
     total = await count_tasks(asked, query, source)
     matching = total if len(source) == len(filters) else await count_tasks(asked, query, filters)
     return Listed([], total=total, after_source=total, matching=matching)
-
-
-def function_summary(rows: Iterable[Row]) -> dict[str, Any]:
-    """Ray's summary by name. Of several types that share a name, the most frequent is shown."""
-    rows = list(rows)
-    summary: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        entry = summary.setdefault(
-            row["func"], {"func_or_class_name": row["func"], "type": row["type"], "state_counts": {}}
-        )
-        counts = entry["state_counts"]
-        counts[row["state"]] = counts.get(row["state"], 0) + row["number"]
-    return {"summary": summary, **_totals((row["type"], row["number"]) for row in rows), "summary_by": BY_FUNCTION[0]}
-
-
-def _totals(counted: Iterable[tuple[str, int]]) -> dict[str, int]:
-    totals = dict.fromkeys(_TOTAL_OF_TYPE.values(), 0)
-    for kind, tasks in counted:
-        if kind in _TOTAL_OF_TYPE:
-            totals[_TOTAL_OF_TYPE[kind]] += tasks
-    return totals
 
 
 def _attempt(row: Row) -> Attempt:

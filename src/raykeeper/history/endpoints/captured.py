@@ -1,0 +1,84 @@
+"""Lists of a cluster that never had a collector beside it: no events, but every list its dashboard gave on one day.
+
+`raykeeper collector --once` stores the state API's own answers. They are in Ray's shape already, so they are filtered
+in memory by the rules that the tables are filtered by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raykeeper.history.answers import Listed
+from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.filters import Columns
+from raykeeper.history.endpoints.listing import list_rows
+from raykeeper.history.endpoints.polledrows import polled_rows
+from raykeeper.history.endpoints.statequery import StateQuery
+
+ANY_EVENTS = "SELECT 1 FROM {table} WHERE has_definition LIMIT 1"
+
+
+@dataclass(frozen=True)
+class CapturedList:
+    """One list of the state API, which has a table of the same name."""
+
+    name: str
+    identity: tuple[str, ...]
+    listed: Sequence[str]
+    """Columns without details."""
+
+
+TASKS = CapturedList(
+    "tasks",
+    ("task_id", "attempt_number"),
+    (
+        "task_id",
+        "attempt_number",
+        "name",
+        "state",
+        "job_id",
+        "actor_id",
+        "type",
+        "func_or_class_name",
+        "parent_task_id",
+        "node_id",
+        "worker_id",
+        "worker_pid",
+        "error_type",
+    ),
+)
+ACTORS = CapturedList(
+    "actors",
+    ("actor_id",),
+    ("actor_id", "class_name", "state", "job_id", "name", "node_id", "pid", "ray_namespace"),
+)
+NODES = CapturedList(
+    "nodes",
+    ("node_id",),
+    ("node_id", "node_ip", "is_head_node", "state", "state_message", "node_name", "resources_total", "labels"),
+)
+WORKERS = CapturedList(
+    "workers",
+    ("worker_id",),
+    ("worker_id", "is_alive", "worker_type", "exit_type", "node_id", "ip", "pid"),
+)
+
+
+async def captured_rows(asked: Asked, captured: CapturedList) -> list[Row] | None:
+    """All rows of a list that was captured; None where events tell more, or nobody captured anything."""
+    rows = polled_rows(asked.session, captured.name, captured.identity)
+    if rows is None or await asked.rows(ANY_EVENTS.format(table=captured.name)):
+        return None
+    return rows
+
+
+async def captured_page(asked: Asked, query: StateQuery, captured: CapturedList, columns: Columns) -> Listed | None:
+    """One page of such a list."""
+    rows = await captured_rows(asked, captured)
+    if rows is None:
+        return None
+    if query.excludes_drivers:
+        rows = [row for row in rows if row.get("type") != "DRIVER_TASK"]
+    shown = dict.fromkeys([*captured.listed, *(rows[0] if rows and query.is_detailed else ())])
+    return list_rows(rows, query, columns, tuple(shown), key=lambda row: tuple(row[name] for name in captured.identity))
