@@ -29,6 +29,7 @@ from raykeeper.api.crd.kinds import KINDS
 from raykeeper.api.crd.kubernetes import KubernetesTypes
 from raykeeper.api.crd.rendering import to_yaml
 from raykeeper.collector import environment as collector_environment
+from raykeeper.history import environment as history_environment
 from raykeeper.operator import environment as operator_environment
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -118,6 +119,7 @@ _VARIABLE = re.compile(r'"(RAYKEEPER_[A-Z_]+)"')
 _VARIABLES_OF = {
     "operator": operator_environment.VARIABLES,
     "collector": collector_environment.VARIABLES,
+    "history server": history_environment.VARIABLES,
     "test bed": {
         "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
         "RAYKEEPER_BED_RUN": "Set by the test bed in every process it starts, to find and end them; not for users.",

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from raykeeper.cli import collector, crds, operator
+from raykeeper.cli import collector, crds, history, operator
 from raykeeper.errors import Misconfigured, RaykeeperError
 
 # Plain help text: rich would double the time of `--help`.
@@ -23,9 +23,10 @@ app = typer.Typer(
 )
 operator.register(app)
 collector.register(app)
+history.register(app)
 crds.register(app)
 
-COMMAND_OF_PROGRAM = {"manager": "operator", "collector": "collector"}
+COMMAND_OF_PROGRAM = {"manager": "operator", "collector": "collector", "historyserver": "historyserver"}
 """Names of KubeRay's programs, under which existing manifests start ours."""
 
 

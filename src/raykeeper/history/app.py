@@ -26,8 +26,9 @@ from raykeeper.history.endpoints.logs_archive import get_archive
 from raykeeper.history.endpoints.logs_file import get_log
 from raykeeper.history.endpoints.logs_job import get_job_logs, tail_job_logs
 from raykeeper.history.endpoints.routes import ENDPOINTS, Endpoint
-from raykeeper.history.failures import NoSuchSession, failure_response
+from raykeeper.history.failures import failure_response
 from raykeeper.history.heartbeats import Heartbeats
+from raykeeper.history.ingest.sessions import SessionMissing
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.pages.dashboard import DashboardFiles
@@ -65,10 +66,14 @@ class Parts:
     metrics: HistoryMetrics = field(default_factory=HistoryMetrics)
 
     async def ask(self, session: SessionId) -> Asked:
-        """The session and the means to read it. Raises NoSuchSession."""
-        if not await self.catalog.is_known(session):
-            raise NoSuchSession(f"there is no session {session}")
+        """The session and the means to read it. Raises SessionMissing."""
+        await self.check_known(session)
         return Asked(await self.sessions.open(session), self.database, self.logs, self.links)
+
+    async def check_known(self, session: SessionId) -> None:
+        """Raises SessionMissing where the store has nothing of the session."""
+        if not await self.catalog.is_known(session):
+            raise SessionMissing(session)
 
 
 def make_app(parts: Parts) -> ASGIApp:
@@ -108,7 +113,7 @@ def _by_path(parts: Parts) -> Mount:
     async def get_page(request: Request) -> Response:
         path = request.path_params["path"]
         if not path:
-            await _check_known(parts, session_of_path(request))
+            await parts.check_known(session_of_path(request))
         return parts.dashboard.answer(path, request)
 
     routes = list(_session_routes(parts, session_of_path, is_by_cookies=False))
@@ -118,11 +123,6 @@ def _by_path(parts: Parts) -> Mount:
 def _by_cookies(parts: Parts) -> Iterator[BaseRoute]:
     """The same API at the root, for the session that KubeRay's cookies name."""
     return _session_routes(parts, session_of_cookies, is_by_cookies=True)
-
-
-async def _check_known(parts: Parts, session: SessionId) -> None:
-    if not await parts.catalog.is_known(session):
-        raise NoSuchSession(f"there is no session {session}")
 
 
 def _session_routes(parts: Parts, session_of: SessionOf, *, is_by_cookies: bool) -> Iterator[BaseRoute]:

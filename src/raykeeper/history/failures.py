@@ -8,13 +8,10 @@ from starlette.responses import Response
 
 from raykeeper.errors import RaykeeperError, Unavailable
 from raykeeper.history.answers import InvalidQuery, Unanswerable, refused_response, text_response, trouble_response
+from raykeeper.history.ingest.sessions import SessionMissing
 from raykeeper.storage.errors import ObjectMissing, StoreRefused
 
 _RETRY_SECONDS = 5
-
-
-class NoSuchSession(RaykeeperError):
-    """The store has nothing of this session."""
 
 
 class NoSession(RaykeeperError):
@@ -22,7 +19,7 @@ class NoSession(RaykeeperError):
 
 
 _STATUS: tuple[tuple[type[RaykeeperError], int], ...] = (
-    (NoSuchSession, 404),
+    (SessionMissing, 404),
     (NoSession, 400),
     (ObjectMissing, 404),
     (Unavailable, 503),

@@ -37,6 +37,7 @@ def make_server(app: ASGIApp) -> Server:
             ws="websockets-sansio",
             lifespan="off",
             log_config=None,
+            log_level="warning",
             access_log=False,
             server_header=False,
             proxy_headers=False,
