@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - statements are made of the tables' own names and of paths; values are bound
 """DuckDB over the Parquet files of sessions: one bound statement at a time on each of a few connections.
 
 Queries wait for a connection in the order they came, so no session starves another; memory is limited for all together.
@@ -23,9 +24,22 @@ from raykeeper.history.tables import ALL_TABLES, Table
 _TABLE_NAME = re.compile(rf"\b({'|'.join(ALL_TABLES)})\b")
 
 
+@dataclass(frozen=True)
+class Layers:
+    """The files of one table as a query reads them."""
+
+    files: tuple[Path, ...]
+    newer: tuple[Path, ...] = ()
+    """Read as well."""
+    newer_tasks: tuple[Path, ...] = ()
+    """Rows of `files` whose task is in these are not read."""
+
+
 @runtime_checkable
-class FetchedOnDemand(Protocol):
-    """Files that are brought here when a query needs them."""
+class LayeredFiles(Protocol):
+    """Files that are brought here when a query needs them, and may supersede each other."""
+
+    def layers(self, name: str) -> Layers: ...
 
     async def fetch(self, names: Sequence[str]) -> None:
         """Have the files of these tables ready."""
@@ -70,9 +84,7 @@ class Database:
         Raises Unavailable when too much waits, memory is used up, or the time is over.
         """
         names = sorted(set(_TABLE_NAME.findall(sql)))
-        if isinstance(files, FetchedOnDemand):
-            await files.fetch(names)
-        views = {name: tuple(files.get(name, ())) for name in names}
+        views = await _layers_of(files, names)
         if self._waiting >= self._settings.waiting_limit:
             raise Unavailable("queries", f"{self._waiting} are waiting", retry_after=4)
         self._waiting += 1
@@ -85,9 +97,7 @@ class Database:
         finally:
             self._slots.release()
 
-    async def _run(
-        self, sql: str, views: Mapping[str, tuple[Path, ...]], params: dict[str, object]
-    ) -> list[dict[str, Any]]:
+    async def _run(self, sql: str, views: Mapping[str, Layers], params: dict[str, object]) -> list[dict[str, Any]]:
         connection = self._free.get_nowait()
         loop = asyncio.get_running_loop()
         running = loop.run_in_executor(self._threads, connection.rows, sql, views, params)
@@ -109,29 +119,39 @@ class Database:
         self._free.put(connection)
 
 
+async def _layers_of(files: Mapping[str, Sequence[Path]], names: Sequence[str]) -> dict[str, Layers]:
+    if isinstance(files, LayeredFiles):
+        await files.fetch(names)
+        return {name: files.layers(name) for name in names}
+    return {name: Layers(tuple(files.get(name, ()))) for name in names}
+
+
 class _Connection:
     """One connection, with the views it has."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
-        self._views: dict[str, tuple[Path, ...]] = {}
+        self._views: dict[str, Layers] = {}
 
     def interrupt(self) -> None:
         self._cursor.interrupt()
 
-    def rows(self, sql: str, views: Mapping[str, tuple[Path, ...]], params: dict[str, object]) -> list[dict[str, Any]]:
-        for name, files in views.items():
-            if self._views.get(name) != files:
-                self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_source(ALL_TABLES[name], files)}")
-                self._views[name] = files
+    def rows(self, sql: str, views: Mapping[str, Layers], params: dict[str, object]) -> list[dict[str, Any]]:
+        for name, layers in views.items():
+            if self._views.get(name) != layers:
+                self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_source(ALL_TABLES[name], layers)}")
+                self._views[name] = layers
         found = self._cursor.execute(sql, params or None)
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def _source(table: Table, files: Sequence[Path]) -> str:
-    if files:
-        return f"SELECT * FROM read_parquet({literals(files)})"  # noqa: S608 - our own paths, quoted
+def _source(table: Table, layers: Layers) -> str:
+    reads = [f"SELECT * FROM read_parquet({literals(files)})" for files in (layers.files, layers.newer) if files]
+    if layers.files and layers.newer_tasks:
+        reads[0] += f" WHERE task_id NOT IN (SELECT task_id FROM read_parquet({literals(layers.newer_tasks)}))"
+    if reads:
+        return " UNION ALL BY NAME ".join(reads)
     return "SELECT " + ", ".join(f'NULL::{column.type} AS "{column.name}"' for column in table.columns) + " WHERE false"
 
 

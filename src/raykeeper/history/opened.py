@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from raykeeper.history.database import Layers
 from raykeeper.history.ingest.jobs import Gap
 from raykeeper.history.ingest.manifests import TableFile
 from raykeeper.history.localcache import LocalCache
+from raykeeper.history.tables import TASK_LIST, TASKS, UNFINISHED_TASKS
 from raykeeper.layout.keys import PolledKey, SessionId
 from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord, PolledAnswer, SessionRecord
 from raykeeper.storage.store import ObjectStore
+
+_SUPERSEDED = (TASKS.name, TASK_LIST.name, UNFINISHED_TASKS.name)
+"""Tables of which newer rows replace older ones of the same task; the others are read as they are."""
 
 
 class SessionTables(Mapping[str, tuple[Path, ...]]):
     """The files of each table, by its name. They are on disk once `fetch` was called for it."""
 
-    def __init__(self, store: ObjectStore, cache: LocalCache, tables: Mapping[str, Sequence[TableFile]]) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        cache: LocalCache,
+        tables: Mapping[str, Sequence[TableFile]],
+        newer: Mapping[str, Sequence[TableFile]] | None = None,
+    ) -> None:
         self._store = store
         self._cache = cache
         self._keys = {name: [file.key for file in files] for name, files in tables.items()}
+        self._newer = {name: [file.key for file in files] for name, files in (newer or {}).items()}
         self._fetched: set[str] = set()
         self._held: list[Path] = []
         weakref.finalize(self, cache.release, self._held)
@@ -32,11 +44,24 @@ class SessionTables(Mapping[str, tuple[Path, ...]]):
         for name in names:
             if name in self._fetched or name not in self._keys:
                 continue
-            self._held += await self._cache.hold(self._store, self._keys[name])
+            keys = {*self._keys[name], *self._newer.get(name, ()), *self._newer.get(TASK_LIST.name, ())}
+            self._held += await self._cache.hold(self._store, keys)
             self._fetched.add(name)
 
+    def layers(self, name: str) -> Layers:
+        """The files of a table, and those whose rows are read instead of some of them."""
+        return Layers(
+            self._paths(self._keys.get(name, ())),
+            self._paths(self._newer.get(name, ())),
+            self._paths(self._newer.get(TASK_LIST.name, ())) if name in _SUPERSEDED else (),
+        )
+
+    def _paths(self, keys: Iterable[str]) -> tuple[Path, ...]:
+        return tuple(self._cache.held_path(self._store, key) for key in keys)
+
     def __getitem__(self, name: str) -> tuple[Path, ...]:
-        return tuple(self._cache.held_path(self._store, key) for key in self._keys[name])
+        """All files of a table; where a session is tailed, `layers` tells which of their rows count."""
+        return self._paths([*self._keys[name], *self._newer.get(name, ())])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)

@@ -14,11 +14,25 @@ import pytest
 
 from clocks import ManualClock
 from conditions import eventually, until
-from ingest_scene import HEAD, SESSION, WORKER_NODE, finished_task, local_store, put_records, put_segment, read_rows
+from ingest_scene import (
+    HEAD,
+    SESSION,
+    WORKER_NODE,
+    base64_id,
+    definition,
+    finished_task,
+    lifecycle,
+    local_store,
+    put_records,
+    put_segment,
+    read_rows,
+    task_id,
+    worker_lifecycle,
+)
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Unavailable
 from raykeeper.history.database import Database
-from raykeeper.history.ingest import batches
+from raykeeper.history.ingest import batches, making
 from raykeeper.history.ingest.child import ChildWorkbench
 from raykeeper.history.ingest.manifests import newest_manifest
 from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
@@ -219,3 +233,57 @@ async def test_table_files_that_no_manifest_names_go_after_an_hour(store: Object
     async with replica(store, tmp_path / "c") as third:
         opened = await third.open(SESSION)
         assert await opened_tasks(opened) == 4
+
+
+QUESTIONS = (
+    "SELECT * FROM tasks ORDER BY task_id, attempt_number",
+    "SELECT * FROM task_list ORDER BY task_id, attempt_number",
+    "SELECT * FROM unfinished_tasks ORDER BY task_id, attempt_number",
+    "SELECT state, type, sum(tasks)::BIGINT AS n FROM task_summary GROUP BY ALL HAVING sum(tasks) <> 0 ORDER BY ALL",
+    "SELECT * FROM workers",
+    "SELECT * FROM counters ORDER BY event_type",
+)
+
+
+async def asked(folder: Path, opened: OpenedSession) -> list[list[dict[str, object]]]:
+    database = Database(folder)
+    try:
+        return [await database.query(question, opened.tables) for question in QUESTIONS]
+    finally:
+        await database.close()
+
+
+async def test_a_tailed_session_answers_as_one_that_was_merged_as_a_whole(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = "c1" * 28
+    stuck = [
+        definition(task_id(50)),
+        lifecycle(task_id(50), [("RUNNING", 3)], workerId=base64_id(worker)),
+    ]
+    looks = [
+        [*finished_task(1), *finished_task(2)[:2], *stuck],
+        [*finished_task(2)[2:], *finished_task(3), lifecycle(task_id(4), [("PENDING_ARGS_AVAIL", 1)])],
+        [lifecycle(task_id(1), [("FAILED", 99)]), definition(task_id(4)), definition(task_id(1), attempt=1)],
+        [worker_lifecycle(worker, "DEAD", 70)],  # closes a task that no event is about
+    ]
+    clock = ManualClock(now=NOW)
+    await put_records(store, NOW, is_ended=False)
+    monkeypatch.setattr(making, "is_worth_folding", lambda *_: False)
+    async with replica(store, tmp_path / "tailing", clock) as tailing:
+        for number, found in enumerate(looks):
+            await put_segment(store, number, found)
+            clock.advance(4)
+            tailed = await tailing.open(SESSION)
+            async with replica(store, tmp_path / f"whole-{number}", clock) as other:
+                whole = await other.open(SESSION)
+                assert await asked(tmp_path / "tailing", tailed) == await asked(tmp_path / f"whole-{number}", whole)
+                assert tailed.tasks == whole.tasks
+        assert tailed.tables.layers("tasks").newer
+        assert not whole.tables.layers("tasks").newer
+        monkeypatch.undo()
+        await put_segment(store, 9, finished_task(9))
+        clock.advance(4)
+        folded = await tailing.open(SESSION)
+        assert not folded.tables.layers("tasks").newer
+        assert await opened_tasks(folded) == whole.tasks + 1

@@ -80,6 +80,14 @@ def range_bits(input_bytes: int) -> int:
     return min(MAX_RANGE_BITS, max(0, ranges - 1).bit_length())
 
 
+def is_worth_folding(folded_bytes: int, unfolded_bytes: int, new_bytes: int) -> bool:
+    """Whether all tasks are to be merged anew, rather than kept apart those that changed.
+
+    Each look rewrites what is unfolded, and each folding everything: the sum is least when their costs are equal.
+    """
+    return folded_bytes <= SMALL_BYTES or unfolded_bytes**2 > new_bytes * folded_bytes
+
+
 def partition_bits(bits: int) -> int:
     return min(PARTITION_BITS, bits)
 

@@ -84,6 +84,16 @@ LEFT JOIN (SELECT job_id, finished_ns FROM jobs WHERE finished_ns IS NOT NULL) A
 """Over `merged_tasks` (with `last_state`), and the tables `workers` and `jobs`."""
 
 
+CLOSED_SINCE = """
+SELECT task_id FROM ({unfinished}) AS open
+WHERE state NOT IN ('FINISHED', 'FAILED') AND (
+    worker_id IN (SELECT worker_id FROM workers WHERE end_ns IS NOT NULL)
+    OR job_id IN (SELECT job_id FROM jobs WHERE finished_ns IS NOT NULL)
+)
+"""
+"""Over unfinished tasks and the tables `workers` and `jobs`: tasks that were open and are not any more."""
+
+
 def closed_entities(derived: str, is_open: str, node_id: str | None = None) -> str:
     """A query: derived rows with what closed the open ones: their node's death, or the cluster's end."""
     if node_id is None:

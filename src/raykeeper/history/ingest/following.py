@@ -16,6 +16,7 @@ from raykeeper.history.ingest.manifests import (
     Manifest,
     NumberedManifest,
     input_name,
+    is_worth_publishing,
     newest_manifest,
     publish_manifest,
 )
@@ -38,8 +39,6 @@ from raykeeper.storage.store import ObjectStore
 
 RELIST_SECONDS = 600
 """All hours are listed again after this; in between only the last ones, by each node's clock."""
-PUBLISH_BYTES = 8 << 20
-"""New segments of a running session that are worth a manifest; and never less than a quarter of what has one."""
 _NS = 1_000_000_000
 log = Log(__name__)
 
@@ -147,9 +146,10 @@ class Following:
     async def _publish(self, facts: Facts) -> None:
         """Let other replicas have the tables, once they are final or hold enough that is new."""
         current, published = self._current, self._published
-        if current is None or not is_worth_publishing(current, published.manifest if published else None):
+        if current is None or not _is_to_be_published(current, published.manifest if published else None):
             return
-        manifest = msgspec.structs.replace(current, facts=facts if current.is_final else None)
+        facts_to_keep = facts if current.is_final else None
+        manifest = msgspec.structs.replace(current, facts=facts_to_keep, published_bytes=current.input_bytes)
         await self._maker.publish_files(manifest)
         number = published.number + 1 if published else 1
         if await publish_manifest(self._store, self.session, number, manifest):
@@ -178,10 +178,10 @@ class Following:
 
     async def _session_tables(self, manifest: Manifest) -> SessionTables:
         """The same object for the same files, so that they are held once."""
-        if self._tables is None or self._tables[0].tables != manifest.tables:
-            tables = SessionTables(self._store, self._cache, manifest.tables)
+        if self._tables is None or not _have_same_files(self._tables[0], manifest):
+            tables = SessionTables(self._store, self._cache, manifest.tables, manifest.newer)
             published = self._published
-            if published is None or published.manifest.tables != manifest.tables:
+            if published is None or not _have_same_files(published.manifest, manifest):
                 await tables.fetch(list(tables))  # the store does not have them: they must not be evicted
             self._tables = (manifest, tables)
         return self._tables[1]
@@ -195,10 +195,13 @@ class Following:
         return None if data is None else decode_polled(data)
 
 
-def is_worth_publishing(current: Manifest, published: Manifest | None) -> bool:
-    """Whether other replicas gain by these tables: they are final, or hold a good part more than the published ones."""
-    if published is None:
-        return current.is_final or current.input_bytes >= PUBLISH_BYTES
+def _is_to_be_published(current: Manifest, published: Manifest | None) -> bool:
+    if current.newer:
+        return False  # only this replica can read it
     if current.is_final:
-        return published.generation != current.generation or not published.is_final
-    return current.input_bytes - published.input_bytes >= max(PUBLISH_BYTES, published.input_bytes // 4)
+        return published is None or published.generation != current.generation or not published.is_final
+    return is_worth_publishing(current)
+
+
+def _have_same_files(one: Manifest, other: Manifest) -> bool:
+    return (one.tables, one.newer) == (other.tables, other.newer)

@@ -50,7 +50,11 @@ class MergeOrder(msgspec.Struct, frozen=True):
     range_bits: int
     """Tasks are merged in 2^bits ranges of task ids, one after the other."""
     base: dict[str, tuple[Path, ...]] = {}
+    newer: dict[str, tuple[Path, ...]] = {}
+    """Rows of tasks that supersede those of the base, from earlier merges of this kind."""
     cluster_end_ns: int | None = None
+    is_partial: bool = False
+    """Leave the base's tasks as they are and write only those that changed since, to be read instead."""
 
 
 class Merged(msgspec.Struct, frozen=True):
@@ -59,3 +63,5 @@ class Merged(msgspec.Struct, frozen=True):
     tables: dict[str, tuple[Path, ...]]
     tasks: int
     """Attempts, with or without a definition."""
+    newer: dict[str, tuple[Path, ...]] = {}
+    """Of a partial merge: tasks to be read instead of the base's, which `tables` then leaves out."""

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Protocol
 
 import duckdb
+import msgspec
 
 from raykeeper.history.ingest.batches import (
     PlannedBatch,
     Segment,
     generation_name,
     is_large,
+    is_worth_folding,
     partition_bits,
     plan_batches,
     range_bits,
@@ -28,7 +30,7 @@ from raykeeper.history.ingest.batches import (
 from raykeeper.history.ingest.child import ChildWorkbench
 from raykeeper.history.ingest.inprocess import InProcessWorkbench
 from raykeeper.history.ingest.jobs import Batch, Gap, Merged, MergeOrder, Projected, Slice
-from raykeeper.history.ingest.manifests import Manifest, TableFile, input_name
+from raykeeper.history.ingest.manifests import Manifest, TableFile, input_name, is_worth_publishing
 from raykeeper.history.ingest.workbench import Limits
 from raykeeper.history.localcache import LocalCache
 from raykeeper.layout.keys import SessionId, parse_sealed_key, table_key
@@ -54,6 +56,16 @@ class Wanted:
     new: tuple[Segment, ...]
     cluster_end_ns: int | None
     is_final: bool
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the tasks that changed are kept apart, so that a look costs what is new."""
+        known = self.known
+        if known is None or self.is_final or known.cluster_end_ns != self.cluster_end_ns:
+            return False
+        new_bytes = sum(segment.size for segment in self.new)
+        unfolded = known.input_bytes - known.folded_bytes + new_bytes
+        return not (is_worth_publishing(known, new_bytes) or is_worth_folding(known.folded_bytes, unfolded, new_bytes))
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ class TableMaker:
                 gaps, merged = await self._work(wanted, draft, folder, is_large(wanted.new), show)
             except duckdb.OutOfMemoryException:  # in this process, which has little; rows may be of any size
                 gaps, merged = await self._work(wanted, draft, folder, True, show)
-            return _completed(draft, gaps, merged, self.adopt(draft.generation, merged.tables))
+            return self.completed(wanted, draft, gaps, merged, draft.generation)
 
     async def publish_files(self, manifest: Manifest) -> None:
         """Put every table file into the store; the same file twice is the same bytes."""
@@ -105,12 +117,22 @@ class TableMaker:
             adopted[table] = tuple(files)
         return adopted
 
-    async def base_files(self, manifest: Manifest | None) -> dict[str, tuple[Path, ...]]:
-        if manifest is None:
-            return {}
+    def completed(self, wanted: Wanted, draft: Manifest, gaps: Iterable[Gap], merged: Merged, name: str) -> Manifest:
+        """The draft with the files of the tables that were made."""
+        kept = wanted.known.tables if wanted.known and wanted.is_partial else {}
+        return msgspec.structs.replace(
+            draft,
+            tables={**kept, **self.adopt(name, merged.tables)},
+            newer=self.adopt(f"{name}-newer", merged.newer),
+            folded_bytes=wanted.known.folded_bytes if wanted.known and wanted.is_partial else draft.input_bytes,
+            tasks=merged.tasks,
+            gaps=tuple(sorted({*draft.gaps, *gaps})),
+        )
+
+    async def held(self, tables: Mapping[str, Sequence[TableFile]]) -> dict[str, tuple[Path, ...]]:
         return {
             table: tuple(await self._cache.hold(self._store, [file.key for file in files]))
-            for table, files in manifest.tables.items()
+            for table, files in tables.items()
         }
 
     def release(self, tables: Mapping[str, Sequence[Path]]) -> None:
@@ -147,6 +169,7 @@ class TableMaker:
             tasks=0,
             as_of_ns=max([*sealed, known.as_of_ns if known else 0]),
             is_final=wanted.is_final,
+            published_bytes=known.published_bytes if known else 0,
             cluster_end_ns=wanted.cluster_end_ns,
             gaps=known.gaps if known else (),
         )
@@ -207,13 +230,17 @@ class _Run:
         return gaps
 
     async def merge(self, into: Path, batches: Sequence[str]) -> Merged:
-        base = await self._maker.base_files(self._wanted.known)
+        known = self._wanted.known
+        base = await self._maker.held(known.tables if known else {})
+        newer = await self._maker.held(known.newer if known else {})
+        end_ns, is_partial = self._draft.cluster_end_ns, self._wanted.is_partial
         try:
             return await self._bench.merge(
-                MergeOrder(into, tuple(batches), self._bits, base, self._draft.cluster_end_ns)
+                MergeOrder(into, tuple(batches), self._bits, base, newer, end_ns, is_partial)
             )
         finally:
             self._maker.release(base)
+            self._maker.release(newer)
 
     def _is_worth_showing(self, number: int) -> bool:
         is_first = self._wanted.known is None and is_large(self._wanted.new)
@@ -230,21 +257,6 @@ class _Run:
 
     async def _provisional(self, number: int, gaps: Sequence[Gap]) -> Manifest:
         merged = await self.merge(self._folder / "provisional", [batch.name for batch in self.batches[:number]])
-        files = self._maker.adopt(f"{self._draft.generation}-first-{number}", merged.tables)
-        return _completed(self._draft, gaps, merged, files)
-
-
-def _completed(
-    draft: Manifest, gaps: Iterable[Gap], merged: Merged, tables: dict[str, tuple[TableFile, ...]]
-) -> Manifest:
-    return Manifest(
-        generation=draft.generation,
-        inputs=draft.inputs,
-        input_bytes=draft.input_bytes,
-        tables=tables,
-        tasks=merged.tasks,
-        as_of_ns=draft.as_of_ns,
-        is_final=draft.is_final,
-        cluster_end_ns=draft.cluster_end_ns,
-        gaps=tuple(sorted({*draft.gaps, *gaps})),
-    )
+        return self._maker.completed(
+            self._wanted, self._draft, gaps, merged, f"{self._draft.generation}-first-{number}"
+        )

@@ -12,6 +12,9 @@ from raykeeper.layout.keys import EventSegmentKey, SessionId, manifest_key, mani
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
 
+PUBLISH_BYTES = 8 << 20
+"""New segments of a running session that are worth a manifest; and never less than a quarter of what has one."""
+
 
 class TableFile(msgspec.Struct, frozen=True):
     key: str
@@ -30,6 +33,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     as_of_ns: int
     """When the newest segment was sealed."""
     is_final: bool
+    newer: dict[str, tuple[TableFile, ...]] = {}
+    """Rows of tasks to be read instead of those in `tables`, while a session is tailed; never published."""
+    published_bytes: int = 0
+    """Of the inputs that the newest published manifest had when this one was made."""
+    folded_bytes: int = 0
+    """Of the inputs whose tasks are in `tables`."""
     cluster_end_ns: int | None = None
     gaps: tuple[Gap, ...] = ()
     facts: Facts | None = None
@@ -42,6 +51,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class NumberedManifest(msgspec.Struct, frozen=True):
     number: int
     manifest: Manifest
+
+
+def is_worth_publishing(manifest: Manifest, new_bytes: int = 0) -> bool:
+    """Whether other replicas gain by tables of this and so many more bytes: a good part is not published yet."""
+    unpublished = manifest.input_bytes + new_bytes - manifest.published_bytes
+    return unpublished >= max(PUBLISH_BYTES, manifest.published_bytes // 4)
 
 
 async def newest_manifest(store: ObjectStore, session: SessionId) -> NumberedManifest | None:

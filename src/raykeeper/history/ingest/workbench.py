@@ -7,7 +7,7 @@ Guarantees: the same batches and base give the same bytes. A batch that is done 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import duckdb
 import msgspec
 
 from raykeeper.history.ingest.cleaning import clean_batch, has_torn_slice
-from raykeeper.history.ingest.closing import CLOSED_TASKS, closed_entities
+from raykeeper.history.ingest.closing import CLOSED_SINCE, CLOSED_TASKS, closed_entities
 from raykeeper.history.ingest.entities import PARTIAL_ROWS, no_cluster_events
 from raykeeper.history.ingest.events import MACROS, cluster_rows, task_rows
 from raykeeper.history.ingest.jobs import Batch, Gap, Merged, MergeOrder, Projected
@@ -103,6 +103,9 @@ class Workbench:
             (order.folder / table.name).mkdir(parents=True)
         tables = {table.name: self._merge_entity(order, table) for table in _ENTITIES}
         tables[COUNTERS.name] = self._merge_counters(order)
+        if order.is_partial:
+            newer = self._merge_changed_tasks(order)
+            return Merged(tables, self._count_tasks(order, newer), newer)
         wide = [self._merge_tasks(order, part) for part in task_ranges(order.range_bits)]
         tables[TASKS.name] = tuple(path for path in wide if path)
         tables |= self._write_lists(order, wide)
@@ -167,19 +170,50 @@ class Workbench:
     def _merge_tasks(self, order: MergeOrder, part: TaskRange) -> Path | None:
         """The wide rows of one range of tasks, or None where it has none."""
         events = self._partial_files(order, f"tasks/partition={part.partition(self._partition_bits)}/*.parquet")
-        base = [path for path in order.base.get(TASKS.name, ()) if part.may_overlap(path.stem)]
+        known = (*order.base.get(TASKS.name, ()), *order.newer.get(TASKS.name, ()))
+        base = [path for path in known if part.may_overlap(path.stem)]
         sources = [_read(files, _task_columns()) for files in (events, base) if files]
         if not sources:
             return None
         in_range = f"task_id >= '{part.first}' AND task_id < '{part.end}'"
-        self._view("rows", f"SELECT * FROM ({' UNION ALL BY NAME '.join(sources)}) WHERE {in_range}")
-        self._view("merged_tasks", with_last_state(merged_rows(TASKS, "rows")))
-        query = f"WITH closed_tasks AS ({CLOSED_TASKS}) {DERIVED_TASKS}"
-        path = self._copy(order, TASKS, query, part.name, _WIDE_ROW_GROUP)
+        path = self._write_tasks(order, f"SELECT * FROM ({_union(sources)}) WHERE {in_range}", part)
         if _rows_of(self._connection, [path]):
             return path
         path.unlink()
         return None
+
+    def _write_tasks(self, order: MergeOrder, rows: str, part: TaskRange) -> Path:
+        self._view("rows", rows)
+        self._view("merged_tasks", with_last_state(merged_rows(TASKS, "rows")))
+        query = f"WITH closed_tasks AS ({CLOSED_TASKS}) {DERIVED_TASKS}"
+        return self._copy(order, TASKS, query, part.name, _WIDE_ROW_GROUP)
+
+    def _merge_changed_tasks(self, order: MergeOrder) -> dict[str, tuple[Path, ...]]:
+        """All attempts of tasks that new events, or the end of their worker or job, made different from the base's."""
+        events = self._partial_files(order, "tasks/*/*.parquet")
+        base = order.base[TASKS.name]
+        touched = [CLOSED_SINCE.format(unfinished=_read(order.base[UNFINISHED_TASKS.name]))]
+        touched += [_read(events, ["task_id"])] if events else []
+        sources = [f"{_read(base, _task_columns())} WHERE task_id IN ({_union(touched)})"]
+        sources += [_read(files, _task_columns()) for files in (events, order.newer.get(TASKS.name, ())) if files]
+        wide = self._write_tasks(order, _union(sources), TaskRange(0, 0))
+        newer = {TASKS.name: (wide,)} | self._write_lists(order, [wide])
+        [counted] = newer[TASK_SUMMARY.name]
+        newer[TASK_SUMMARY.name] = (counted, self._write_taken_back(order, newer))
+        return newer
+
+    def _write_taken_back(self, order: MergeOrder, newer: Mapping[str, Sequence[Path]]) -> Path:
+        """The summary of the base's rows that are not read any more, with negative numbers."""
+        keys = ", ".join(TASK_SUMMARY.key)
+        query = (
+            f"SELECT {keys}, -count(*) AS tasks FROM ({_superseded(order, newer)}) WHERE has_definition GROUP BY {keys}"
+        )
+        return self._copy(order, TASK_SUMMARY, query, "001", _NARROW_ROW_GROUP)
+
+    def _count_tasks(self, order: MergeOrder, newer: Mapping[str, Sequence[Path]]) -> int:
+        found = self._connection.execute(f"SELECT count(*) FROM ({_superseded(order, newer)})").fetchall()
+        known, changed = (_rows_of(self._connection, files) for files in (order.base[TASKS.name], newer[TASKS.name]))
+        return known + changed - int(found[0][0])
 
     def _write_lists(self, order: MergeOrder, wide: Sequence[Path | None]) -> dict[str, tuple[Path, ...]]:
         lists: dict[str, list[Path]] = {TASK_LIST.name: [], UNFINISHED_TASKS.name: []}
@@ -230,6 +264,16 @@ def _connect(scratch: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
     )
     connection.execute(MACROS)
     return connection
+
+
+def _superseded(order: MergeOrder, newer: Mapping[str, Sequence[Path]]) -> str:
+    """The narrow rows of the base in whose place newer ones are read."""
+    changed = _read(newer[TASK_LIST.name], ["task_id"])
+    return f"{_read(order.base[TASK_LIST.name], TASK_LIST.column_names)} WHERE task_id IN ({changed})"
+
+
+def _union(queries: Iterable[str]) -> str:
+    return " UNION ALL BY NAME ".join(f"({query})" for query in queries)
 
 
 def _task_columns() -> list[str]:
