@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykeeper.layout.logs import Hole, Slice, StoredLog, logs_of_packs, newest_by_path, plan_read, read_log
+from raykeeper.layout.logs import DELETED, Hole, Slice, StoredLog, logs_of_packs, newest_by_path, plan_read, read_log
 from raykeeper.layout.packs import Gap, PackWriter
 
 TEXT = bytes(range(256)) * 4
@@ -55,6 +55,14 @@ def test_a_file_has_the_name_it_was_last_told_under() -> None:
 def test_of_two_files_with_one_name_the_later_one_has_it_though_the_other_was_read_last() -> None:
     logs, _ = logs_of_packs(packs_of(("a.out", "20-7", 0, b"new"), ("a.out", "3-7", 0, b"old")))
     assert newest_by_path(logs.values())["a.out"].generation == "20-7"
+
+
+def test_a_deleted_file_leaves_its_name_to_one_that_was_begun_earlier() -> None:
+    gone = Gap("a.out.2", "20-7", 3, 0, DELETED)
+    frames = (("a.out.2", "20-7", 0, b"old"), ("a.out.1", "3-8", 0, b"new"), ("a.out.2", "3-8", 3, b""))
+    logs, fetch = logs_of_packs(packs_of(*frames, gaps=(gone,)))
+    newest = newest_by_path(logs.values())["a.out.2"]
+    assert read_log(newest, 0, newest.size, fetch) == (b"new", [])
 
 
 def test_of_a_rewritten_file_only_the_last_version_counts() -> None:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 
 from raykeeper.layout.packs import Frame, Gap, PackIndex, parse_index, read_frame
 
+DELETED = "deleted"
+"""Reason of a gap of no bytes, which tells that a file was deleted after all of it was stored."""
+
 
 @dataclass
 class StoredLog:
@@ -26,6 +29,8 @@ class StoredLog:
     """Every frame with the key of its pack."""
     gaps: list[Gap] = field(default_factory=list)
     last_read_ns: int = 0
+    is_deleted: bool = False
+    """It is no longer on its node's disk."""
 
     @property
     def size(self) -> int:
@@ -80,15 +85,20 @@ def collect_logs(indexes: Iterable[tuple[str, PackIndex]]) -> dict[str, StoredLo
             stored = logs.setdefault(gap.generation, StoredLog(gap.generation))
             stored.path = stored.path or gap.path
             stored.gaps.append(gap)
+            stored.is_deleted |= gap.reason == DELETED
     return logs
 
 
 def newest_by_path(logs: Iterable[StoredLog]) -> dict[str, StoredLog]:
-    """For each name the file that has it now: of several that had it last, the one seen first the latest.
+    """For each name the file that has it: of several that had it last, one that is not deleted, begun the latest.
 
     Not the one read last: a file that was deleted may be read to its end after its successor was begun.
     """
-    return {stored.path: stored for stored in sorted(logs, key=lambda stored: first_seen_ns(stored.generation))}
+
+    def claim(stored: StoredLog) -> tuple[bool, int]:
+        return not stored.is_deleted, first_seen_ns(stored.generation)
+
+    return {stored.path: stored for stored in sorted(logs, key=claim)}
 
 
 def plan_read(stored: StoredLog, start: int, end: int) -> list[Slice | Hole]:

@@ -134,6 +134,17 @@ async def test_what_was_written_after_the_last_look_is_read_though_the_file_is_g
     assert scene.bucket.text(WORKER) == b"seen, then unseen"
 
 
+async def test_the_bucket_is_told_that_a_file_is_gone(scene: Scene) -> None:
+    log = written(scene.logs / WORKER, b"said")
+    await scene.tick()
+    log.unlink()
+    for _ in range(3):
+        await scene.tick()
+    assert scene.bucket.logs()[WORKER].is_deleted
+    assert scene.bucket.text(WORKER) == b"said"
+    assert len(scene.bucket.packs) == 2
+
+
 async def test_deleted_files_are_held_up_to_the_limit_and_the_oldest_is_given_up_first(tmp_path: Path) -> None:
     scene = Scene(tmp_path, deleted_bytes_max=2500)
     for number in range(4):

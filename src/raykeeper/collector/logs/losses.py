@@ -1,9 +1,10 @@
-"""What could not be read or was given up: said once, counted, and written into the next pack as gaps."""
+"""What could not be read, was given up or is gone: said once, counted, and written into the next pack as gaps."""
 
 from __future__ import annotations
 
 from raykeeper.collector.logs.tracked import Group, TrackedFile, path_text
 from raykeeper.collector.metrics import CollectorMetrics
+from raykeeper.layout.logs import DELETED
 from raykeeper.layout.packs import Gap
 from raykeeper.logs import Log
 
@@ -33,6 +34,11 @@ class Losses:
             self.lost_bytes += gap.length
             self._metrics.log_lost_bytes.inc(gap.length)
             log.warning("log bytes given up", path=gap.path, offset=start, length=gap.length, reason=reason)
+
+    def deleted(self, file: TrackedFile) -> None:
+        """Tell that a file which the bucket knows is gone, so that it is not taken for one that has its name now."""
+        if file.group is not None and file.told_name:
+            self._gaps.setdefault(file.group, []).append(Gap(file.name, file.generation, file.size, 0, DELETED))
 
     def unreadable(self, path: str, exc: OSError) -> None:
         """Say once for each path that it cannot be read."""

@@ -269,6 +269,8 @@ class LogTracker:
         self.news.pop(file, None)
         file.unsent_since = None
         file.is_finished = True
+        if file.is_deleted:
+            self._losses.deleted(file)
         self.open_files.close(file)
         self.positions.remember([file], is_gone=True, is_urgent=False)
 
