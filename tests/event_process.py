@@ -18,7 +18,15 @@ class EventProcess:
         self.store = folder / "store"
         self.port = 0
         self._settings = settings
-        self._process: Process
+        self._process: Process | None = None
+
+    async def __aenter__(self) -> EventProcess:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave no process behind, however the test ended."""
+        if self._process is not None and self._process.returncode is None:
+            await self.kill()
 
     async def start(self) -> None:
         """Return once it listens."""
@@ -30,14 +38,16 @@ class EventProcess:
 
     async def kill(self) -> None:
         """End it as the kernel does when memory runs out."""
-        self._process.kill()
-        await self._process.communicate()
+        process = self._running()
+        process.kill()
+        await process.communicate()
 
     async def end(self) -> int:
         """Let it flush and end; returns the bytes it could not ship."""
-        self._process.terminate()
+        process = self._running()
+        process.terminate()
         left = int((await self._line("left ")).split()[1])
-        await self._process.communicate()
+        await process.communicate()
         return left
 
     def objects(self) -> dict[str, bytes]:
@@ -45,9 +55,13 @@ class EventProcess:
         files = [path for path in self.store.rglob("*.zst") if path.is_file()]
         return {path.relative_to(self.store).as_posix(): path.read_bytes() for path in files}
 
+    def _running(self) -> Process:
+        assert self._process is not None, "it was not started"
+        return self._process
+
     async def _line(self, start: str) -> str:
-        assert self._process.stdout is not None
-        while line := (await self._process.stdout.readline()).decode():
+        output = self._running().stdout
+        while line := (await output.readline()).decode() if output else "":
             if line.startswith(start):
                 return line
         raise AssertionError(f"the process ended before it printed {start!r}")
