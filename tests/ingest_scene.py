@@ -134,7 +134,9 @@ class LocalTables:
 
     def merge(self, cluster_end_ns: int | None = None, into: str = "tables") -> None:
         """Make tables of the batches since the last merge and of the tables it made."""
-        order = MergeOrder(self._folder / into, tuple(self._batches), self._bits, self._tables, cluster_end_ns)
+        order = MergeOrder(
+            self._folder / into, tuple(self._batches), self._bits, self._tables, cluster_end_ns=cluster_end_ns
+        )
         self._tables = self._bench.merge(order).tables
         self._batches = []
 

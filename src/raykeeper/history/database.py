@@ -21,6 +21,7 @@ from raykeeper.errors import Unavailable
 from raykeeper.history.ingest.sqltext import literals
 from raykeeper.history.tables import ALL_TABLES, Table
 
+_INTERRUPT_SECONDS = 0.05
 _TABLE_NAME = re.compile(rf"\b({'|'.join(ALL_TABLES)})\b")
 
 
@@ -112,10 +113,10 @@ class Database:
 
     async def _return(self, connection: _Connection, running: asyncio.Future[Any]) -> None:
         """Give the connection back once nothing runs on it, interrupting what is not wanted any more."""
-        if not running.done():
-            connection.interrupt()
-            await asyncio.wait([running])
-            running.exception()
+        while not running.done():
+            connection.interrupt()  # has no effect on a statement that is just about to start
+            await asyncio.wait([running], timeout=_INTERRUPT_SECONDS)
+        running.exception()
         self._free.put(connection)
 
 
