@@ -220,6 +220,8 @@ class LogFiles(RuleBasedStateMachine):
                         part.start - part.frame.offset : part.end - part.frame.offset
                     ]
             holes = [part for part in parts if not isinstance(part, Slice)]
+            if any("limit" not in hole.reason for hole in holes):
+                continue  # only the limit of what is held excuses a loss
             complete |= {
                 bytes(w.text)
                 for w in self.all
