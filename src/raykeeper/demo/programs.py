@@ -1,0 +1,104 @@
+"""The three programs of a demo: the history server, Ray, and the collector beside it."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+
+from raykeeper.demo.asking import LOOPBACK, LocalServer
+from raykeeper.demo.children import Child, Children
+from raykeeper.demo.commands import (
+    Places,
+    Ports,
+    collector_command,
+    history_command,
+    ray_command,
+    ray_environment,
+    token_environment,
+)
+from raykeeper.demo.errors import DemoFailed
+from raykeeper.demo.rayinstall import RayInstall
+from raykeeper.demo.rayjob import JobEnd, follow, submit
+from raykeeper.demo.remembered import RememberedSession
+from raykeeper.demo.screen import Screen
+from raykeeper.errors import Unavailable
+
+START_SECONDS = 120.0  # Ray needs ten, and much longer on a machine that does other things
+REMEMBER_SECONDS = 60.0  # for the history to show what Ray has said; two or three are usual
+END_SECONDS = 60.0  # for Ray, and for the collector, whose grace period is 25
+
+
+class Programs:
+    """What runs during a demo, started in the order in which one needs the other."""
+
+    def __init__(self, children: Children, places: Places, ports: Ports, ray: RayInstall) -> None:
+        self._children = children
+        self._places = places
+        self._ports = ports
+        self._ray = ray
+        self.history_server = LocalServer("history server", ports.history)
+        self._token = secrets.token_hex(32)
+        self.dashboard = LocalServer("Ray's dashboard", ports.dashboard, self._token)
+
+    def start(self, environment: Mapping[str, str], *, is_small: bool) -> None:
+        """Start all of them; Ray once the collector listens, since it tells its first events only for a while."""
+        places, ports, ray = self._places, self._ports, self._ray
+        self.history = self._children.start("history server", history_command(places, ports, ray))
+        token = token_environment(self._token)
+        self.collector = self._children.start("collector", collector_command(places, ports), token)
+        self._wait(lambda: _listens(ports.events), self.collector, "starting the collector")
+        command = ray_command(places, ports, ray, is_small=is_small)
+        self.head = self._children.start("ray", command, token | ray_environment(ports, ray, environment))
+
+    def wait_until_started(self) -> None:
+        self._wait(lambda: self.history_server.answers("/readz"), self.history, "starting the history server")
+        self._wait(lambda: self.dashboard.answers("/api/version"), self.head, "starting Ray")
+
+    def run_job(self, line: str, submission_id: str, screen: Screen) -> JobEnd:
+        """Have Ray run the shell line, showing what it prints, until it ends."""
+        self._wait(lambda: self._submitted(line, submission_id), self.head, "handing in the job")
+        return follow(self.dashboard, submission_id, screen.quote, self._children.check)
+
+    @property
+    def session(self) -> str:
+        """The name of Ray's session, as its files have it."""
+        return (self._places.ray / "session_latest").resolve().name
+
+    def end_ray(self, remembered: RememberedSession, submission_id: str) -> None:
+        """End Ray and the collector as Kubernetes would: both are told at the same time.
+
+        What only the dashboard knows has reached the store before: a head without work is gone before a last poll.
+        """
+        self._wait(
+            lambda: remembered.knows_end_of(submission_id),
+            self.collector,
+            "bringing the job's end into the history",
+            REMEMBER_SECONDS,
+        )
+        for child in (self.collector, self.head):
+            child.ask_to_end()
+        self._wait(lambda: self.head.exit_code is not None, self.head, "ending Ray", END_SECONDS)
+        self._wait(lambda: self.collector.exit_code is not None, self.collector, "ending the collector", END_SECONDS)
+        if self.collector.exit_code != 0:
+            raise DemoFailed("the collector left something behind", self.collector.last_lines)
+        self._wait(remembered.is_dead, self.history, "opening the dead session", REMEMBER_SECONDS)
+
+    def _wait(self, is_true: Callable[[], bool], child: Child, what: str, seconds: float = START_SECONDS) -> None:
+        self._children.wait_until(is_true, seconds, what, child)
+
+    def _submitted(self, line: str, submission_id: str) -> bool:
+        """Whether Ray took the job; it refuses while its agent starts."""
+        try:
+            submit(self.dashboard, line, submission_id)
+        except Unavailable:
+            return False
+        return True
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1.0).close()
+    except OSError:
+        return False
+    return True

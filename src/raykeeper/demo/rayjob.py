@@ -1,0 +1,81 @@
+"""A job on a Ray that runs: handed in through its dashboard, so that Ray keeps what the script says, and followed."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raykeeper.demo.asking import LocalServer
+from raykeeper.errors import Unavailable
+
+ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+_LOOK_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """How a job ended, in Ray's words."""
+
+    submission_id: str
+    status: str
+    message: str
+    exit_code: int | None
+    """Of the script; None where it never ran or was killed."""
+
+    @property
+    def shell_code(self) -> int:
+        """The exit code as a shell would give it, 1 where there is none."""
+        code = self.exit_code
+        if code is None:
+            return 0 if self.status == "SUCCEEDED" else 1
+        return code if code >= 0 else 128 - code
+
+
+def entrypoint(command: Sequence[str], folder: Path) -> str:
+    """The shell line that runs the command where the user stands."""
+    return f"cd {shlex.quote(str(folder))} && exec {shlex.join(command)}"
+
+
+def submit(dashboard: LocalServer, line: str, submission_id: str) -> None:
+    """Hand it in. Raises Unavailable."""
+    dashboard.post("/api/jobs/", {"entrypoint": line, "submission_id": submission_id})
+
+
+def follow(
+    dashboard: LocalServer, submission_id: str, show: Callable[[Iterable[str]], None], check: Callable[[], None]
+) -> JobEnd:
+    """Show what the job says, line by line, until it ends. `check` raises where waiting has become pointless."""
+    shown = 0
+    while True:
+        check()
+        details = dashboard.get(f"/api/jobs/{submission_id}")
+        is_over = details["status"] in ENDED
+        lines = _lines_so_far(dashboard, submission_id, is_over=is_over)
+        show(lines[shown:])
+        shown = max(shown, len(lines))
+        if is_over:
+            return parse_end(submission_id, details)
+        time.sleep(_LOOK_SECONDS)
+
+
+def parse_end(submission_id: str, details: dict[str, Any]) -> JobEnd:
+    """Ray's answer about a job that ended. Pure."""
+    return JobEnd(
+        submission_id, details["status"], (details.get("message") or "").strip(), details.get("driver_exit_code")
+    )
+
+
+def _lines_so_far(dashboard: LocalServer, submission_id: str, *, is_over: bool) -> list[str]:
+    """Whole lines; the last one may be without its end once the job is over."""
+    try:
+        text: str = dashboard.get(f"/api/jobs/{submission_id}/logs")["logs"]
+    except Unavailable:
+        return []  # there is no file before the script runs
+    lines = text.split("\n")
+    if lines[-1] == "" or not is_over:
+        lines.pop()
+    return lines

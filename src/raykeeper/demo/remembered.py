@@ -1,0 +1,66 @@
+"""A session as the history server tells it: the same questions that Ray's dashboard and command line ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from raykeeper.demo.asking import LocalServer
+from raykeeper.demo.rayjob import ENDED
+from raykeeper.demo.report import Report, parse_actors, parse_failures, parse_functions, parse_jobs
+from raykeeper.errors import Unavailable
+
+MOST_ROWS = "10000"  # Ray's limit for one answer
+_FAILED = [("filter_keys", "state"), ("filter_predicates", "="), ("filter_values", "FAILED")]
+
+
+@dataclass(frozen=True)
+class RememberedSession:
+    """One session of the store behind the history server."""
+
+    history: LocalServer
+    namespace: str
+    cluster: str
+    session: str
+
+    @property
+    def path(self) -> str:
+        return "/s/" + "/".join(quote(part, safe="") for part in (self.namespace, self.cluster, self.session))
+
+    @property
+    def url(self) -> str:
+        """Of its dashboard; for `--address` as it is without the slash."""
+        return f"{self.history.url}{self.path}/"
+
+    def knows_end_of(self, submission_id: str) -> bool:
+        """Whether the end of that job is in the history."""
+        try:
+            return self._get(f"/api/jobs/{submission_id}")["status"] in ENDED
+        except Unavailable:
+            return False  # nothing of the session or the job has arrived yet
+
+    def is_dead(self) -> bool:
+        """Whether the history has the session with its end."""
+        try:
+            nodes = self._list("nodes")["data"]["result"]["result"]
+        except Unavailable:
+            return False
+        return bool(nodes) and all(node["state"] == "DEAD" for node in nodes)
+
+    def report(self) -> Report:
+        """What ran and failed. Raises Unavailable."""
+        failures, untold = parse_failures(self._list("tasks", [("detail", "1"), ("limit", MOST_ROWS), *_FAILED]))
+        return Report(
+            functions=parse_functions(self._get("/api/v0/tasks/summarize")),
+            failures=failures,
+            untold_failures=untold,
+            actors=parse_actors(self._list("actors", [("detail", "1"), ("limit", MOST_ROWS)])),
+            jobs=parse_jobs(self._get("/api/jobs/")),
+        )
+
+    def _list(self, what: str, query: list[tuple[str, str]] | None = None) -> Any:
+        return self._get(f"/api/v0/{what}", query)
+
+    def _get(self, path: str, query: list[tuple[str, str]] | None = None) -> Any:
+        return self.history.get(self.path + path, query)

@@ -1,0 +1,148 @@
+"""One demo from its first process to its last: start, run the job, end Ray, ask the history."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from raykeeper.demo.children import Children
+from raykeeper.demo.commands import CLUSTER, NAMESPACE, Places, Ports, base_environment
+from raykeeper.demo.expected import differences
+from raykeeper.demo.ports import free_ports
+from raykeeper.demo.programs import Programs
+from raykeeper.demo.rayinstall import RayInstall, find_ray
+from raykeeper.demo.rayjob import JobEnd, entrypoint
+from raykeeper.demo.remembered import RememberedSession
+from raykeeper.demo.report import Report
+from raykeeper.demo.screen import Screen
+from raykeeper.demo.settings import DemoSettings
+from raykeeper.errors import Misconfigured
+
+WORKLOAD = Path(__file__).parent / "workload" / "failing_job.py"
+AS_EXPECTED, OTHERWISE, INTERRUPTED = 0, 1, 130
+"""130 is what a shell says of Ctrl-C. With a script of the user's own the code is that of the script."""
+_LOOK_SECONDS = 0.5
+
+
+def run(settings: DemoSettings, screen: Screen) -> int:
+    """Be the demo; the exit code. Raises RaykeeperError for what a person has to know.
+
+    Guarantees: however it ends, no process and no file of it is left but the store (unless it is killed itself).
+    """
+    store = _made_store(settings.folder)
+    try:
+        with _ended_by_signals():
+            ray = find_ray(settings.ray_python, screen)
+            with _run_folder() as folder, Children(folder, base_environment(os.environ)) as children:
+                programs = Programs(children, Places(store, folder), Ports(*free_ports(7)), ray)
+                return _show(settings, programs, ray, children, screen)
+    except KeyboardInterrupt:
+        screen.say(f"interrupted; everything is ended, the history so far is in {store}")
+        return INTERRUPTED
+
+
+def _show(settings: DemoSettings, programs: Programs, ray: RayInstall, children: Children, screen: Screen) -> int:
+    with screen.step(f"starting the history server, Ray {ray.version} and a collector"):
+        programs.start(os.environ, is_small=not settings.command)
+        programs.wait_until_started()
+    remembered = RememberedSession(programs.history_server, NAMESPACE, CLUSTER, programs.session)
+    end = _run_job(settings, programs, ray, screen)
+    with screen.step("ending Ray; the collector sends the rest, and the history server opens the dead session"):
+        programs.end_ray(remembered, end.submission_id)
+    report = remembered.report()
+    code = _tell(settings, report, end, screen)
+    _tell_ways(settings, remembered, ray, end, screen)
+    if not settings.exits:
+        _serve_until_interrupted(children, screen)
+    return code
+
+
+def _run_job(settings: DemoSettings, programs: Programs, ray: RayInstall, screen: Screen) -> JobEnd:
+    command = settings.command or (str(ray.python), str(WORKLOAD))
+    submission_id = f"demo-{time.strftime('%H%M%S')}"
+    with screen.step("running " + (" ".join(command) if settings.command else "a job in which some tasks fail")):
+        return programs.run_job(entrypoint(command, Path.cwd()), submission_id, screen)
+
+
+def _tell(settings: DemoSettings, report: Report, end: JobEnd, screen: Screen) -> int:
+    """Show what the history knows; the exit code that follows from it."""
+    screen.say()
+    screen.say("Ray is gone. What the history says of it:", "bold")
+    for line in report.lines():
+        screen.say(f"  {line}")
+    screen.say()
+    if settings.command:
+        screen.say(f"the script ended with code {end.shell_code} ({end.status})")
+        return end.shell_code
+    found = list(differences(report, end))
+    for difference in found:
+        screen.say(f"not as expected: {difference}", "red")
+    return OTHERWISE if found else AS_EXPECTED
+
+
+def _tell_ways(
+    settings: DemoSettings, remembered: RememberedSession, ray: RayInstall, end: JobEnd, screen: Screen
+) -> None:
+    """How to look at the dead session: now, or later where the server ends with us."""
+    address = remembered.url.rstrip("/")
+    if settings.exits:
+        screen.say(f"its history stays in {settings.folder}; to look at it:")
+        screen.say(f"  raykeeper history --store={settings.folder.as_uri()} --dashboard-dir={ray.dashboard}")
+        return
+    screen.say("its dashboard:  " + remembered.url, "bold")
+    screen.say("all sessions:   " + remembered.history.url)
+    screen.say("on the command line:")
+    screen.say(f"  {ray.command} list tasks --address {address} --filter state=FAILED")
+    screen.say(f"  {ray.command} summary tasks --address {address}")
+    screen.say(f"  {ray.command} job logs {end.submission_id} --address {address}")
+    screen.say(f"its history stays in {settings.folder}")
+
+
+def _serve_until_interrupted(children: Children, screen: Screen) -> None:
+    screen.say("Ctrl-C ends the history server")
+    try:
+        while True:
+            children.check()
+            time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        screen.say()
+
+
+def _made_store(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise Misconfigured("--folder", str(folder), f"it must be a folder to write to ({exc.strerror})") from exc
+    return folder
+
+
+@contextmanager
+def _run_folder() -> Iterator[Path]:
+    """A folder with a short path, gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="rk-demo-", dir="/tmp"))  # TMPDIR may be too long for sockets
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let a closed terminal or `kill` end us in the way Ctrl-C does."""
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
