@@ -19,7 +19,6 @@ import msgspec
 from raykeeper.api.syntax import is_dns_1123_label
 from raykeeper.errors import Misconfigured
 from raykeeper.kube.leader.installations import Coverage, parse_coverage
-from raykeeper.settings.addresses import parse_address
 from raykeeper.kube.serving.server import ServingSettings
 from raykeeper.operator.configuration import API_VERSION, KIND, Configuration, read_configuration
 from raykeeper.operator.flags import FLAGS, WITHOUT_EFFECT
@@ -35,6 +34,7 @@ from raykeeper.operator.settings import (
     RayJobSettings,
     RayServiceSettings,
 )
+from raykeeper.settings.addresses import parse_address
 from raykeeper.settings.arguments import parse_arguments, parse_values
 from raykeeper.settings.variables import Variables
 
