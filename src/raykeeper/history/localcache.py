@@ -58,11 +58,11 @@ class LocalCache:
             if self._holders[path.name] <= 0:
                 del self._holders[path.name]
                 path.unlink(missing_ok=True)
+        self._evict()
 
     def adopt(self, store: ObjectStore, key: str, path: Path) -> None:
-        """Take a local file for what the store has, or will have, under the key."""
+        """Take a local file for what the store has, or will have, under the key; hold it before anything goes."""
         path.replace(self._objects / _file_name(store, key))
-        self._evict()
 
     @asynccontextmanager
     async def work_folder(self, name: str) -> AsyncIterator[Path]:

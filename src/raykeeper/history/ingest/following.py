@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from raykeeper.clock import Clock
-from raykeeper.history.ingest.batches import Segment
+from raykeeper.history.ingest.batches import TABLES_VERSION, Segment
 from raykeeper.history.ingest.facts import FactReader, Facts
 from raykeeper.history.ingest.making import Shown, TableMaker, Wanted
 from raykeeper.history.ingest.manifests import (
@@ -40,7 +40,7 @@ from raykeeper.storage.store import ObjectStore
 RELIST_SECONDS = 600
 """All hours are listed again after this; in between only the last ones, by each node's clock."""
 _NS = 1_000_000_000
-log = Log(__name__)
+log = Log("raykeeper.history")
 
 
 class Following:
@@ -85,7 +85,9 @@ class Following:
         """Take over what another replica published, where it knows more than we do."""
         found = await newest_manifest(self._store, self.session)
         self._published = found
-        if found and not (self._current and set(self._current.inputs) > set(found.manifest.inputs)):
+        if found is None or found.manifest.version != TABLES_VERSION:
+            return  # tables of other rules are made anew, and published under the next number
+        if not (self._current and set(self._current.inputs) > set(found.manifest.inputs)):
             self._current = found.manifest
 
     async def _list_segments(self) -> None:
@@ -141,7 +143,9 @@ class Following:
 
     def _needs_tables(self, wanted: Wanted) -> bool:
         known = wanted.known
-        return known is None or bool(wanted.new) or known.cluster_end_ns != wanted.cluster_end_ns
+        if known is None or wanted.new or known.cluster_end_ns != wanted.cluster_end_ns:
+            return True
+        return wanted.is_final and bool(known.newer)
 
     async def _publish(self, facts: Facts) -> None:
         """Let other replicas have the tables, once they are final or hold enough that is new."""

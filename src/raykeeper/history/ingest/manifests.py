@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import msgspec
 
+from raykeeper.history.ingest.batches import TABLES_VERSION
 from raykeeper.history.ingest.facts import Facts
 from raykeeper.history.ingest.jobs import Gap
 from raykeeper.layout.keys import EventSegmentKey, SessionId, manifest_key, manifests_prefix
@@ -21,9 +22,11 @@ class TableFile(msgspec.Struct, frozen=True):
     size: int
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """One state of a session's tables."""
 
+    version: str = TABLES_VERSION
+    """Of the rules by which the tables were made."""
     generation: str
     inputs: tuple[str, ...]
     """Keys of the segments that are in the tables, behind the session's prefix of events; sorted."""

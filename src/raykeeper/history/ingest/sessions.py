@@ -18,7 +18,10 @@ from raykeeper.history.ingest.workbench import Limits
 from raykeeper.history.localcache import LocalCache
 from raykeeper.history.opened import OpenedSession
 from raykeeper.layout.keys import SessionId
+from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
+
+log = Log("raykeeper.history")
 
 SESSIONS_LIMIT = 200
 """Sessions kept ready; the longest unused are let go of."""
@@ -140,5 +143,6 @@ class _Entry:
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self.task = None
-        if not task.cancelled():
-            task.exception()  # whoever waited has raised it; whoever has older tables goes on with them
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None and self.opened is not None:  # whoever waited for the first look has raised it
+            log.warning("session could not be read again", session=str(self._following.session), error=str(failure))
