@@ -20,7 +20,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str] = os.environ, *
     set_up_logs(settings.logs)
     if settings.ignored:
         log.warning("settings without effect", settings=settings.ignored)
-    if settings.access.is_open and as_kuberay:
+    if settings.access.is_undecided:
         log.warning("anybody who reaches this address can read all history; set --auth=token", bind=settings.bind)
     # Only now, so that a wrong setting is told before anything heavy is loaded.
     from raykeeper.history.program import serve

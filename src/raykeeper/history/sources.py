@@ -92,13 +92,13 @@ def _said(sources: Sources, name: str) -> Said | None:
 
 def _access(sources: Sources, bind: str, *, as_kuberay: bool) -> AccessSettings:
     mode, address = sources.read("auth", _parse_mode, ""), parse_address("--bind", bind)
-    is_open = not is_loopback(address.host if address else None)
     if mode == "token":
         return AccessSettings("token", _token(sources))
-    if not mode and is_open and not as_kuberay:
+    is_undecided = not mode and not is_loopback(address.host if address else None)
+    if is_undecided and not as_kuberay:
         cure = "others could read all history there: give --auth=token, or --auth=none if that is meant"
         raise Misconfigured("--bind", bind, cure)
-    return AccessSettings("none", is_open=is_open)
+    return AccessSettings("none", is_undecided=is_undecided)
 
 
 def _parse_mode(setting: str, text: str) -> str:

@@ -30,22 +30,23 @@ async def scene(tmp_path: Path) -> Scene:
 
 
 def test_loopback_needs_no_token() -> None:
-    assert settings().access == AccessSettings("none", is_open=False)
+    assert settings().access == AccessSettings("none", is_undecided=False)
     for bind in ("127.0.0.1:0", "localhost:1", "[::1]:8080", "127.8.8.8:80"):
-        assert not settings(f"--bind={bind}").access.is_open
+        assert not settings(f"--bind={bind}").access.is_undecided
 
 
 @pytest.mark.parametrize("bind", [":8080", "0.0.0.0:8080", "[::]:8080", "10.0.0.1:80", "history.example:80"])
 def test_any_other_address_needs_a_decision(bind: str) -> None:
     with pytest.raises(Misconfigured, match="--auth=token"):
         settings(f"--bind={bind}")
-    assert settings(f"--bind={bind}", "--auth=none").access == AccessSettings("none", is_open=True)
+    assert settings(f"--bind={bind}", "--auth=none").access == AccessSettings("none")
     assert settings(f"--bind={bind}", "--auth=token", RAYKEEPER_AUTH_TOKEN=TOKEN).access.token == TOKEN
 
 
 def test_under_kuberays_name_it_listens_everywhere_and_says_so() -> None:
     found = settings(as_kuberay=True)
-    assert (found.bind, found.access.is_open) == (":8080", True)
+    assert (found.bind, found.access.is_undecided) == (":8080", True)
+    assert not settings("--auth=none", as_kuberay=True).access.is_undecided
 
 
 @pytest.mark.parametrize("mode", ["oidc", "ram", "kubernetes", "basic"])

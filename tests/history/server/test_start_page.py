@@ -76,7 +76,7 @@ async def test_names_in_a_bucket_cannot_write_html(scene: Scene) -> None:
 
 
 async def test_the_page_warns_where_everybody_may_read(tmp_path: Path) -> None:
-    open_scene = a_scene(tmp_path, access=AccessSettings("none", is_open=True))
+    open_scene = a_scene(tmp_path, access=AccessSettings("none", is_undecided=True))
     assert "Whoever reaches this address" in (await ask(open_scene.app, "/")).text
 
 

@@ -35,7 +35,7 @@ class SessionPages:
             return message_response("No such page", str(exc), 400)
         states = await asyncio.gather(*(self._state(entry) for entry in page.entries))
         rows = [SessionRow(entry, state) for entry, state in zip(page.entries, states, strict=True)]
-        return start_page(rows, page, is_first=not after, is_open=self._access.is_open)
+        return start_page(rows, page, is_first=not after, is_undecided=self._access.is_undecided)
 
     async def redirect_to_latest(self, request: Request) -> Response:
         namespace, cluster = request.path_params["namespace"], request.path_params["cluster"]

@@ -33,8 +33,8 @@ def session_path(session: SessionId) -> str:
     return f"/s/{'/'.join(quote(name, safe='') for name in names)}/"
 
 
-def start_page(rows: Sequence[SessionRow], page: Page, *, is_first: bool, is_open: bool) -> HTMLResponse:
-    notes = [OPEN_NOTE] if is_open else []
+def start_page(rows: Sequence[SessionRow], page: Page, *, is_first: bool, is_undecided: bool) -> HTMLResponse:
+    notes = [OPEN_NOTE] if is_undecided else []
     if page.unreadable:
         notes.append(f"{page.unreadable} entries of the catalog could not be read and are missing here.")
     body = "".join(
