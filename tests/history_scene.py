@@ -134,15 +134,23 @@ async def put_session(
     started_at: datetime = STARTED_AT,
     ended_at: datetime | None = None,
     owner: tuple[str, str] = ("", ""),
+    head_id: str = HEAD_ID,
 ) -> None:
     """What the head's collector writes about a session: its record and its catalog entry."""
     names = {"namespace": session.namespace, "cluster": session.cluster, "session": session.session}
     record = SessionRecord(**names, started_at=started_at, recorded_at=started_at, ray_version="2.60.0")
-    start = CatalogStart(**names, started_at=started_at, owner_kind=owner[0], owner_name=owner[1], ray_version="2.60.0")
+    start = CatalogStart(
+        **names,
+        started_at=started_at,
+        head_node_id=head_id,
+        owner_kind=owner[0],
+        owner_name=owner[1],
+        ray_version="2.60.0",
+    )
     await store.put(session_record_key(session), encode_record(record))
     await store.put(CatalogKey(started_at.date(), session, "start").key, encode_record(start))
     if ended_at:
-        end = CatalogEnd(ended_at=ended_at, reason="head ended")
+        end = CatalogEnd(ended_at=ended_at, reason="head ended", head_node_id=head_id)
         await store.put(CatalogKey(started_at.date(), session, "end").key, encode_record(end))
 
 

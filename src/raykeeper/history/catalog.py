@@ -57,8 +57,12 @@ class CatalogEntry:
 
     @property
     def has_ended(self) -> bool:
-        """The head said goodbye, and none came back: one that does writes the entry's start again."""
-        return self.end_written is not None and self.end_written >= self.start_written
+        """The newest head said goodbye. One that begins later puts its own id into the entry's start."""
+        if self.end is None or self.end_written is None:
+            return False
+        if self.end.head_node_id and self.start.head_node_id:
+            return self.end.head_node_id == self.start.head_node_id
+        return self.end_written >= self.start_written
 
 
 @dataclass(frozen=True, order=True)

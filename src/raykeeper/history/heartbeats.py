@@ -68,14 +68,14 @@ class Heartbeats:
     async def _look(self, session: SessionId) -> tuple[list[_Node], datetime | None]:
         """Every node with its last heartbeat, newest first, and when the observer closed the session."""
         beats: dict[str, datetime] = {}
-        ended: set[str] = set()
+        ends: dict[str, datetime] = {}
         async for stat in self._store.list(nodes_prefix(session)):
             folder, _, name = stat.key.rpartition("/")
             if name == "node.json":
                 beats[folder] = stat.modified
             elif name == "end.json":
-                ended.add(folder)
-        nodes = [_Node(f"{folder}/node.json", at, folder in ended) for folder, at in beats.items()]
+                ends[folder] = stat.modified
+        nodes = [_Node(f"{folder}/node.json", at, _is_last(ends.get(folder), at)) for folder, at in beats.items()]
         try:
             closed_at = (await self._store.stat(closed_record_key(session))).modified
         except ObjectMissing:
@@ -104,6 +104,11 @@ class Heartbeats:
             return None
         _remember(self._records, key, record)
         return record
+
+
+def _is_last(end: datetime | None, beat: datetime) -> bool:
+    """Whether an end was the last word: a collector that was restarted alone goes on beating after it."""
+    return end is not None and end >= beat
 
 
 def _remember(memory: OrderedDict, key: object, value: object) -> None:  # type: ignore[type-arg]  # of any kind

@@ -14,7 +14,7 @@ from history_scene import HEAD_ID, SESSION, WORKER_ID, local_store, put_beat, pu
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.state import State, Verdict
 from raykeeper.history.storeclock import StoreClock
-from raykeeper.layout.keys import closed_record_key, node_record_key
+from raykeeper.layout.keys import closed_record_key, end_record_key, node_record_key
 from raykeeper.layout.records import ClosedRecord, encode_record
 from raykeeper.storage.store import ObjectStore
 
@@ -74,6 +74,13 @@ async def test_a_new_head_under_the_same_session_makes_it_run_again(
     await put_beat(store, "cc" * 28)
     clock.advance(600)
     age(folder, node_record_key(SESSION, "cc" * 28), -600)
+    assert (await heartbeats.verdict(SESSION)).state is State.RUNNING
+
+
+async def test_a_heartbeat_after_an_end_takes_it_back(store: ObjectStore, folder: Path, heartbeats: Heartbeats) -> None:
+    await put_end(store)
+    age(folder, end_record_key(SESSION, HEAD_ID), 60)
+    await put_beat(store)
     assert (await heartbeats.verdict(SESSION)).state is State.RUNNING
 
 
