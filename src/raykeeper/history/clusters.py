@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from raykeeper.history.addressing import session_cookies, set_cookies
 from raykeeper.history.answers import json_response, text_response
-from raykeeper.history.catalog import Catalog, CatalogEntry
+from raykeeper.history.catalog import Catalog
+from raykeeper.history.entries import CatalogEntry
 from raykeeper.layout.keys import SessionId
 
 _LISTED = 100  # as many as KubeRay lists

@@ -11,7 +11,8 @@ import pytest
 from clocks import ManualClock
 from history_scene import SESSION, STARTED_AT, local_store, put_session
 from raykeeper.history.answers import InvalidQuery
-from raykeeper.history.catalog import Catalog, Place, parse_place
+from raykeeper.history.catalog import Catalog
+from raykeeper.history.entries import Place, parse_place
 from raykeeper.layout.keys import CatalogKey, SessionId
 from raykeeper.layout.records import CatalogStart, encode_record
 from raykeeper.storage.local.localstore import LocalStore

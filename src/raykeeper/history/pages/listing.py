@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from raykeeper.history.answers import InvalidQuery
-from raykeeper.history.catalog import Catalog, CatalogEntry, parse_place
+from raykeeper.history.catalog import Catalog
+from raykeeper.history.entries import CatalogEntry, parse_place
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.pages.html import message_response
 from raykeeper.history.pages.start import SessionRow, session_path, start_page

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from starlette.responses import HTMLResponse
 
-from raykeeper.history.catalog import CatalogEntry, Page
+from raykeeper.history.entries import CatalogEntry, Page
 from raykeeper.history.pages.html import page_response
 from raykeeper.history.state import State
 from raykeeper.layout.keys import SessionId
