@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -10,8 +11,9 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import dashboard_response
 from raykeeper.history.asked import Asked, Row
-from raykeeper.history.endpoints.nodestatistics import NodeStatistics, last_statistics
+from raykeeper.history.endpoints.nodestatistics import POLLED, WorkerCounters, last_counters
 from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
+from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, polled_at, version_of
 
 NIL_NODE_ID = "f" * 56
 
@@ -20,6 +22,8 @@ ACTORS = """
     FROM actors LEFT JOIN nodes ON nodes.node_id = actors.node_id
     WHERE actors.has_definition AND {which} ORDER BY actor_id
 """
+
+_remembered = RememberedBodies()
 
 _PLACED = re.compile(r"(.+)_group_(?:\d+_)?[0-9a-zA-Z]+")
 _BUNDLE = "bundle"
@@ -36,12 +40,16 @@ async def list_logical_actors(request: Request, asked: Asked) -> Response:
     """All actors, or those asked for by id; an id that is none has null."""
     ids = request.query_params.get("ids")
     if ids is None:
-        actors: dict[str, Any] = await read_actors(asked, ACTORS.format(which="TRUE"))
-    else:
-        wanted = ids.split(",")
-        found = await read_actors(asked, ACTORS.format(which="actor_id IN (SELECT unnest($ids))"), ids=wanted)
-        actors = {actor_id: found.get(actor_id) for actor_id in wanted}
-    return dashboard_response("All actors fetched.", {"actors": actors})
+        key = (polled_at(asked.session, POLLED), version_of(asked.session, "actors", "nodes"))
+        return await answer_remembered(_remembered, key, lambda: _list_all(asked))
+    wanted = ids.split(",")
+    found = await read_actors(asked, ACTORS.format(which="actor_id IN (SELECT unnest($ids))"), ids=wanted)
+    return dashboard_response("All actors fetched.", {"actors": {actor_id: found.get(actor_id) for actor_id in wanted}})
+
+
+async def _list_all(asked: Asked) -> Response:
+    actors = await read_actors(asked, ACTORS.format(which="TRUE"))
+    return await asyncio.to_thread(dashboard_response, "All actors fetched.", {"actors": actors})
 
 
 async def get_logical_actor(request: Request, asked: Asked) -> Response:
@@ -55,15 +63,11 @@ async def actors_of_node(asked: Asked, node_id: str) -> dict[str, Any]:
 
 
 async def read_actors(asked: Asked, sql: str, **params: object) -> dict[str, dict[str, Any]]:
-    statistics = last_statistics(asked)
-    workers = statistics.by_worker()
-    return {
-        row["actor_id"]: logical_actor(row, workers.get(row["worker_id"] or "", {}), statistics)
-        for row in await asked.rows(sql, params)
-    }
+    counters = last_counters(asked)
+    return {row["actor_id"]: logical_actor(row, counters) for row in await asked.rows(sql, params)}
 
 
-def logical_actor(row: Row, worker: dict[str, Any], statistics: NodeStatistics) -> dict[str, Any]:
+def logical_actor(row: Row, counters: WorkerCounters) -> dict[str, Any]:
     """An actor's last incarnation in the dashboard's spelling, with the counters its process last had."""
     transitions = row["transitions"] or [{"ns": 0}]
     actor = {
@@ -88,8 +92,9 @@ def logical_actor(row: Row, worker: dict[str, Any], statistics: NodeStatistics) 
         actor["placementGroupId"] = row["placement_group_id"]
     if row["call_site"]:
         actor["callSite"] = row["call_site"]
-    measured = {"gpus": [], "processStats": None, "mem": statistics.memory(row["node_id"]), "tpus": []}
-    return {**actor, **worker, **measured}
+    memory = counters.memory_of_node.get(row["node_id"] or "", [])
+    measured = {"gpus": [], "processStats": None, "mem": memory, "tpus": []}
+    return {**actor, **counters.by_worker.get(row["worker_id"] or "", {}), **measured}
 
 
 def exit_detail(death_cause: Any) -> str:

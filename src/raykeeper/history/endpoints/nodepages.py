@@ -12,10 +12,14 @@ from raykeeper.history.answers import dashboard_response
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.logicalactors import actors_of_node
 from raykeeper.history.endpoints.nodes import state_message, to_ms
-from raykeeper.history.endpoints.nodestatistics import CORE_WORKERS, NodeStatistics, last_statistics
+from raykeeper.history.endpoints.nodestatistics import CORE_WORKERS, POLLED, NodeStatistics, last_statistics
 from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
+from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, polled_at, version_of
 
 NODES = "SELECT * FROM nodes WHERE has_definition ORDER BY started_ns, node_id"
+
+_remembered = RememberedBodies()
+"""Every page of the frontend asks for the summary, and that of a large cluster is megabytes."""
 
 _NO_MEMORY = {"rss": 0, "vms": 0, "pfaults": None, "pageins": None}
 
@@ -23,15 +27,20 @@ _NO_MEMORY = {"rss": 0, "vms": 0, "pfaults": None, "pageins": None}
 async def get_nodes(request: Request, asked: Asked) -> Response:
     view = request.query_params.get("view")
     if view == "summary":
-        statistics = last_statistics(asked)
-        summary = node_summaries(await asked.rows(NODES), statistics)
-        resources = dict(statistics.logical_resources)
-        return dashboard_response("Node summary fetched.", {"summary": summary, "nodeLogicalResources": resources})
+        key = (polled_at(asked.session, POLLED), version_of(asked.session, "nodes"))
+        return await answer_remembered(_remembered, key, lambda: _summarize(asked))
     if view is not None and view.lower() == "hostnamelist":
         rows = await asked.rows(NODES)
         names = sorted({row["hostname"] for row in rows if row["state"] == "ALIVE"})
         return dashboard_response("Node hostname list fetched.", {"hostNameList": names})
     return dashboard_response(f"Unknown view {view}", {}, 500)
+
+
+async def _summarize(asked: Asked) -> Response:
+    statistics = last_statistics(asked)
+    summary = node_summaries(await asked.rows(NODES), statistics)
+    resources = dict(statistics.logical_resources)
+    return dashboard_response("Node summary fetched.", {"summary": summary, "nodeLogicalResources": resources})
 
 
 async def get_node(request: Request, asked: Asked) -> Response:
@@ -81,18 +90,19 @@ def made_entry(row: Row) -> dict[str, Any]:
 
 def node_detail(entry: Mapping[str, Any], actors: dict[str, Any], statistics: NodeStatistics) -> dict[str, Any]:
     raylet = {name: value for name, value in entry["raylet"].items() if name != CORE_WORKERS}
-    workers = [worker_entry(worker) for worker in statistics.workers(raylet.get("nodeId", ""))]
+    workers = [worker_entry(worker, actors) for worker in statistics.workers(raylet.get("nodeId", ""))]
     return {**entry, "raylet": raylet, "actors": actors, "workers": workers}
 
 
-def worker_entry(worker: Mapping[str, Any]) -> dict[str, Any]:
+def worker_entry(worker: Mapping[str, Any], actors: Mapping[str, Any]) -> dict[str, Any]:
     """A worker process by its counters; CPU and memory of processes are not asked for."""
+    actor = actors.get(worker.get("actorId", ""))
     return {
         "pid": worker.get("pid"),
         "createTime": None,
         "cpuPercent": 0,
         "cpuTimes": {},
-        "cmdline": [],
+        "cmdline": [f"ray::{actor['className']}" if actor else ""],
         "memoryInfo": _NO_MEMORY,
         "memoryFullInfo": None,
         "coreWorkerStats": [worker],

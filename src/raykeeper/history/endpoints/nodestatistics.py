@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from raykeeper.history.asked import Asked
 
 POLLED = "/nodes?view=summary"
@@ -22,21 +24,46 @@ class NodeStatistics:
     logical_resources: Mapping[str, Any] = field(default_factory=dict)
     """One text for each node."""
 
-    def memory(self, node_id: str | None) -> list[Any]:
-        return list(self.entries.get(node_id or "", {}).get("mem") or [])
-
     def workers(self, node_id: str) -> list[dict[str, Any]]:
         """Counters of the node's worker processes."""
         return list(self.entries.get(node_id, {}).get("raylet", {}).get(CORE_WORKERS) or [])
 
-    def by_worker(self) -> dict[str, dict[str, Any]]:
-        """Counters of every worker process, by worker id."""
-        return {
-            worker["workerId"]: worker
-            for node_id in self.entries
-            for worker in self.workers(node_id)
-            if "workerId" in worker
-        }
+
+class _Raylet(msgspec.Struct):
+    node_id: str = msgspec.field(default="", name="nodeId")
+    core_workers: list[dict[str, Any]] | None = msgspec.field(default=None, name=CORE_WORKERS)
+
+
+class _Entry(msgspec.Struct):
+    raylet: _Raylet
+    mem: list[Any] | None = None
+
+
+class _Data(msgspec.Struct):
+    summary: list[_Entry]
+
+
+class _Answer(msgspec.Struct):
+    data: _Data
+
+
+@dataclass(frozen=True)
+class WorkerCounters:
+    """The part of the same answer that actor pages need; the rest is not even decoded."""
+
+    by_worker: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    memory_of_node: Mapping[str, list[Any]] = field(default_factory=dict)
+
+
+def last_counters(asked: Asked) -> WorkerCounters:
+    answer = asked.polled_body(POLLED, _Answer)
+    if answer is None:
+        return WorkerCounters()
+    entries = answer.data.summary
+    workers = [worker for entry in entries for worker in entry.raylet.core_workers or () if "workerId" in worker]
+    return WorkerCounters(
+        {worker["workerId"]: worker for worker in workers}, {entry.raylet.node_id: entry.mem or [] for entry in entries}
+    )
 
 
 def last_statistics(asked: Asked) -> NodeStatistics:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from datetime import datetime
 from pathlib import Path
 
+from starlette.responses import Response
+
+from raykeeper.history.answers import raw_response
 from raykeeper.history.asked import Session
 
 LIMIT_BYTES = 32 << 20
@@ -31,6 +35,25 @@ class RememberedBodies:
         while self._size > self._limit_bytes:
             _, oldest = self._bodies.popitem(last=False)
             self._size -= len(oldest)
+
+
+async def answer_remembered(
+    bodies: RememberedBodies, key: Hashable, make: Callable[[], Awaitable[Response]]
+) -> Response:
+    """The answer under this key, made if it is not known; failures are not kept."""
+    body = bodies.find(key)
+    if body is not None:
+        return raw_response(body)
+    response = await make()
+    if response.status_code == 200:
+        bodies.keep(key, bytes(response.body))
+    return response
+
+
+def polled_at(session: Session, path: str) -> tuple[Hashable, datetime | None]:
+    """Differs as soon as a path was polled again."""
+    answer = session.polled.get(path)
+    return session.id, answer.polled_at if answer else None
 
 
 def version_of(session: Session, *tables: str) -> tuple[tuple[Path, ...], ...]:

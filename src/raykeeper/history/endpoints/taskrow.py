@@ -14,7 +14,7 @@ from raykeeper.history.asked import Row
 from raykeeper.history.endpoints.redaction import masked_environment_text
 from raykeeper.history.tables import TASK_STATES, state_column
 
-_LISTED = (
+LISTED_COLUMNS = (
     "task_id",
     "attempt_number",
     "name",
@@ -26,6 +26,8 @@ _LISTED = (
     "parent_task_id",
     "node_id",
     "worker_id",
+    "worker_pid",
+    "error_type",
 )
 _STATE_COLUMNS = tuple((state, state_column(state)) for state in TASK_STATES)
 _LOG_COLUMNS = ("stdout_file", "stderr_file", "stdout_start", "stdout_end", "stderr_start", "stderr_end")
@@ -38,9 +40,8 @@ _SETUP_TIMEOUT_SECONDS = 600  # Ray's default for building a runtime environment
 
 def listed_task(row: Row) -> dict[str, Any]:
     """The columns of a plain list."""
-    task = {name: row[name] for name in _LISTED}
+    task = {name: row[name] for name in LISTED_COLUMNS}
     task["worker_pid"] = row["worker_pid"] or None
-    task["error_type"] = row["error_type"]
     return task
 
 

@@ -22,7 +22,7 @@ from raykeeper.history.endpoints.filters import (
 )
 from raykeeper.history.endpoints.listing import answer_list, shaped
 from raykeeper.history.endpoints.statequery import StateQuery
-from raykeeper.history.endpoints.taskrow import detailed_task, listed_task
+from raykeeper.history.endpoints.taskrow import LISTED_COLUMNS, detailed_task, listed_task
 
 COLUMNS: Columns = {
     "task_id": FilterColumn("id", id_bytes=TASK_ID_BYTES),
@@ -53,7 +53,7 @@ ORDER = "task_id, attempt_number"
 """By id, as in Ray; attempts of one task come from Ray in no order."""
 
 LISTED_TASKS = """
-    SELECT * FROM {relation} WHERE {where} ORDER BY {order} LIMIT $row_limit
+    SELECT {columns} FROM {relation} WHERE {where} ORDER BY {order} LIMIT $row_limit
 """
 
 PAGE_BOUNDS = """
@@ -62,7 +62,10 @@ PAGE_BOUNDS = """
 """
 
 DETAILED_TASKS = """
-    SELECT tasks.* EXCLUDE (spans), to_json(list_transform(spans, lambda span: {{
+    SELECT tasks.* EXCLUDE (
+        spans, reported_error, function_module, function_class, function_name, task_name, actor_repr_name, closed_by,
+        closed_ns
+    ), to_json(list_transform(spans, lambda span: {{
         'start_time': span.start_ns / 1e6, 'end_time': span.end_ns / 1e6,
         'extra_data': TRY_CAST(span.extra_data AS JSON), 'event_name': span.event_name
     }})) AS spans_json
@@ -99,7 +102,10 @@ async def task_page(asked: Asked, query: StateQuery) -> Listed:
 async def _listed_rows(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> list[Row]:
     where = to_condition(filters, COLUMNS)
     statement = LISTED_TASKS.format(
-        relation=list_relation(filters), where=f"{visible_tasks(query)} AND {where.sql}", order=ORDER
+        columns=", ".join(LISTED_COLUMNS),
+        relation=list_relation(filters),
+        where=f"{visible_tasks(query)} AND {where.sql}",
+        order=ORDER,
     )
     return await asked.rows(statement, {**where.params, "row_limit": query.limit})
 
