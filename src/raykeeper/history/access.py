@@ -1,6 +1,7 @@
 """Who may read: whoever shows the token, in a header as Ray's own clients do, or in the cookie that `/login` sets.
 
-The cookie is derived from the token and is the same at every replica; the token itself is not in it.
+The cookie is derived from the token and is the same at every replica; the token itself is not in it. Without a token,
+on loopback, it is whoever calls this machine by its own name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from raykeeper.history.answers import text_response
+from raykeeper.history.loopback import is_loopback
 from raykeeper.history.pages.login import local_path, login_page
 
 COOKIE = "raykeeper_access"
@@ -23,6 +25,7 @@ COOKIE_SECONDS = 7 * 24 * 3600
 OPEN_PATHS = frozenset({"/readz", "/livez", "/metrics", "/login"})
 MISSING = "Unauthorized: Missing authentication token"
 WRONG = "Forbidden: Invalid authentication token"
+FOREIGN_NAME = "this server answers to localhost alone; start it with --auth=token, or with --auth=none behind a proxy"
 _FORM_LIMIT_BYTES = 16 * 1024
 
 
@@ -76,6 +79,32 @@ class TokenAccess:
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self._token)
+
+
+class LocalNamesOnly:
+    """Refuses requests that come to loopback under a foreign name.
+
+    Any web page can have its own name point to 127.0.0.1, and then read what a browser gets from there.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan" and not is_loopback(_host_name(HTTPConnection(scope))):
+            refusal = text_response(FOREIGN_NAME, 403)
+            if scope["type"] == "websocket":
+                await WebSocket(scope, receive, send).send_denial_response(refusal)
+            else:
+                await refusal(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _host_name(connection: HTTPConnection) -> str:
+    """The name a request calls us by, without its port."""
+    host = connection.headers.get("host", "")
+    return host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
 
 
 async def _body(request: Request) -> bytes:

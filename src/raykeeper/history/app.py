@@ -10,12 +10,12 @@ from typing import Protocol
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from raykeeper.history.access import TokenAccess
+from raykeeper.history.access import LocalNamesOnly, TokenAccess
 from raykeeper.history.addressing import SESSION_PATH, renew_cookies, session_of_cookies, session_of_path
 from raykeeper.history.answers import not_found_response, text_response, trouble_response
 from raykeeper.history.asked import Asked, Database, MetricsLinks, Session
@@ -81,7 +81,9 @@ def make_app(parts: Parts) -> ASGIApp:
     app = Starlette(routes=[*_own_routes(parts), _by_path(parts), *_by_cookies(parts)])
     app.router.redirect_slashes = False  # Ray does not redirect either, and a guess would cost a request
     app.add_exception_handler(HTTPException, _as_ray_says)
-    return TokenAccess(app, parts.access.token) if parts.access.mode == "token" else app
+    if parts.access.mode == "token":
+        return TokenAccess(app, parts.access.token)
+    return LocalNamesOnly(app) if parts.access.answers_localhost_only else app
 
 
 def _own_routes(parts: Parts) -> list[BaseRoute]:
@@ -152,6 +154,8 @@ def _session_handler(parts: Parts, endpoint: Endpoint, session_of: SessionOf, *,
     async def handle(request: Request) -> Response:
         asked = await parts.ask(session_of(request))
         response = await endpoint.answer(request, asked)
+        if request.method == "HEAD" and isinstance(response, StreamingResponse):
+            response = Response(status_code=response.status_code, headers=dict(response.headers))
         response.headers[AS_OF_HEADER] = asked.session.as_of.isoformat()
         if is_by_cookies:
             renew_cookies(response, request)

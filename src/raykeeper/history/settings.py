@@ -34,6 +34,8 @@ class AccessSettings:
     """`token`: whoever shows the token; `none`: whoever reaches the address (`--auth`, `RAYKEEPER_AUTH`)."""
     token: str = field(default="", repr=False)
     """The token itself (`RAYKEEPER_AUTH_TOKEN`, or the content of `--auth-token-file`)."""
+    answers_localhost_only: bool = False
+    """Nobody said who may read, and the address is loopback: requests under other names than localhost are refused."""
     is_undecided: bool = False
     """Nobody said who may read, and the address is not loopback, as under KubeRay's name: pages warn."""
 

@@ -5,11 +5,11 @@ Which one counts: a flag, then an environment variable, then the store's file, w
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 
 from raykeeper.errors import Misconfigured
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
+from raykeeper.history.loopback import is_loopback
 from raykeeper.history.settings import (
     AccessSettings,
     CacheSettings,
@@ -51,16 +51,6 @@ def read_settings(
     )
 
 
-def is_loopback(host: str | None) -> bool:
-    """Whether only this machine can reach the address."""
-    if host is None:
-        return False
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _store(sources: Sources) -> HistoryStoreSettings:
     url, backend = _said(sources, "store"), _said(sources, "storage-backend")
     if url and not (backend and backend.is_flag and not url.is_flag):
@@ -94,11 +84,13 @@ def _access(sources: Sources, bind: str, *, as_kuberay: bool) -> AccessSettings:
     mode, address = sources.read("auth", _parse_mode, ""), parse_address("--bind", bind)
     if mode == "token":
         return AccessSettings("token", _token(sources))
-    is_undecided = not mode and not is_loopback(address.host if address else None)
-    if is_undecided and not as_kuberay:
+    is_local = is_loopback(address.host if address else None)
+    if not mode and is_local:
+        return AccessSettings("none", answers_localhost_only=True)
+    if not mode and not as_kuberay:
         cure = "others could read all history there: give --auth=token, or --auth=none if that is meant"
         raise Misconfigured("--bind", bind, cure)
-    return AccessSettings("none", is_undecided=is_undecided)
+    return AccessSettings("none", is_undecided=not mode)
 
 
 def _parse_mode(setting: str, text: str) -> str:

@@ -35,7 +35,7 @@ class StoreClock:
         """Write a small object and look at its time. Who may only read relies on the clock of this machine."""
         key = f"{VERSION}/clock/{os.urandom(8).hex()}"
         try:
-            offset = await self._store.put_and_compare_clocks(key, b"", self._clock)
+            offset = await self._store.put_and_compare_clocks(key, b"?", self._clock)
             await self._store.delete(key)
         except RaykeeperError as exc:
             log.warning("cannot compare clocks with the store; trusting this machine's", cause=str(exc))

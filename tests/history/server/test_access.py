@@ -30,7 +30,7 @@ async def scene(tmp_path: Path) -> Scene:
 
 
 def test_loopback_needs_no_token() -> None:
-    assert settings().access == AccessSettings("none", is_undecided=False)
+    assert settings().access == AccessSettings("none", answers_localhost_only=True)
     for bind in ("127.0.0.1:0", "localhost:1", "[::1]:8080", "127.8.8.8:80"):
         assert not settings(f"--bind={bind}").access.is_undecided
 
@@ -67,6 +67,29 @@ def test_a_token_may_be_in_a_file(tmp_path: Path) -> None:
     assert settings("--auth=token", f"--auth-token-file={tmp_path / 'token'}").access.token == TOKEN
     with pytest.raises(Misconfigured, match="--auth-token-file"):
         settings("--auth=token", f"--auth-token-file={tmp_path / 'nowhere'}")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8080", 200),
+        ("localhost", 200),
+        ("127.0.0.1:8080", 200),
+        ("[::1]:8080", 200),
+        ("evil.example:8080", 403),
+        ("evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("", 403),
+        ("10.0.0.1:8080", 403),
+    ],
+)
+async def test_a_web_page_cannot_read_loopback_under_its_own_name(tmp_path: Path, host: str, status: int) -> None:
+    scene = a_scene(tmp_path, access=settings().access)
+    assert (await ask(scene.app, "/clusters", headers={"Host": host})).status == status
+
+
+def test_who_says_that_all_may_read_may_use_any_name() -> None:
+    assert not settings("--auth=none").access.answers_localhost_only
 
 
 @pytest.mark.parametrize("header", ["Authorization", "X-Ray-Authorization"])

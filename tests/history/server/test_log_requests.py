@@ -195,6 +195,16 @@ async def test_a_log_of_a_running_session_is_followed_until_it_ends(
         assert await asyncio.wait_for(answer.content.read(), 20) == b"last\n"
 
 
+async def test_asking_for_the_headers_of_a_stream_does_not_wait_for_it(
+    scene: Scene, packs: PackBuilder, http: aiohttp.ClientSession
+) -> None:
+    await put_beat(scene.store)
+    packs.add("worker.out", b"one\n")
+    await packs.put()
+    async with asyncio.timeout(20), http.head(f"{STREAM}&filename=worker.out") as answer:
+        assert (answer.status, answer.headers["Content-Disposition"]) == (200, 'attachment; filename="file.txt"')
+
+
 async def test_a_log_of_a_dead_session_is_sent_and_that_is_all(packs: PackBuilder, http: aiohttp.ClientSession) -> None:
     packs.add("worker.out", b"one\ntwo\n")
     await packs.put()
