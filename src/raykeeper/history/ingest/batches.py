@@ -64,9 +64,12 @@ def _batch(segments: Sequence[Segment]) -> PlannedBatch:
     return PlannedBatch(_digest(segment.key for segment in segments), tuple(segments))
 
 
-def generation_name(input_keys: Iterable[str], cluster_end_ns: int | None) -> str:
-    """Of the tables made from exactly these inputs, and closed with the cluster."""
-    return _digest([TABLES_VERSION, str(cluster_end_ns), *sorted(input_keys)])
+def generation_name(input_keys: Iterable[str], cluster_end_ns: int | None, base: str = "") -> str:
+    """Of the tables made from exactly these inputs upon those of another generation, and closed with the cluster.
+
+    Upon another base the rows are the same, but not every byte of the files.
+    """
+    return _digest([TABLES_VERSION, base, str(cluster_end_ns), *sorted(input_keys)])
 
 
 def work_name(session: str) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import duckdb
 import msgspec
 
 from raykeeper.history.ingest.batches import (
@@ -90,10 +89,7 @@ class TableMaker:
         """Tables of all that is known and new; not published yet. `show` is called as a long first ingest goes on."""
         draft = self._draft(wanted)
         async with self._cache.work_folder(work_name(str(self._session))) as folder:
-            try:
-                gaps, merged = await self._work(wanted, draft, folder, is_large(wanted.new), show)
-            except duckdb.OutOfMemoryException:  # in this process, which has little; rows may be of any size
-                gaps, merged = await self._work(wanted, draft, folder, True, show)
+            gaps, merged = await self._work(wanted, draft, folder, show)
             return self.completed(wanted, draft, gaps, merged, draft.generation)
 
     async def publish_files(self, manifest: Manifest) -> None:
@@ -162,7 +158,7 @@ class TableMaker:
         names = {input_name(self._session, segment.key) for segment in wanted.new} | set(known.inputs if known else ())
         sealed = (key.sealed_ns for segment in wanted.new if (key := parse_sealed_key(segment.key)))
         return Manifest(
-            generation=generation_name(names, wanted.cluster_end_ns),
+            generation=generation_name(names, wanted.cluster_end_ns, known.generation if known else ""),
             inputs=tuple(sorted(names)),
             input_bytes=sum(segment.size for segment in wanted.new) + (known.input_bytes if known else 0),
             tables={},
@@ -175,10 +171,10 @@ class TableMaker:
         )
 
     async def _work(
-        self, wanted: Wanted, draft: Manifest, folder: Path, in_child: bool, show: Callable[[Shown], None]
+        self, wanted: Wanted, draft: Manifest, folder: Path, show: Callable[[Shown], None]
     ) -> tuple[list[Gap], Merged]:
         bits = range_bits(draft.input_bytes)
-        async with self._bench(folder, partition_bits(bits), in_child) as bench:
+        async with self._bench(folder, partition_bits(bits), is_large(wanted.new)) as bench:
             run = _Run(self, wanted, draft, folder, bench, bits)
             gaps = await run.project_all(show)
             return gaps, await run.merge(folder / "tables", [batch.name for batch in run.batches])

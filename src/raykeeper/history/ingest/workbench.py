@@ -7,9 +7,11 @@ Guarantees: the same batches and base give the same bytes. A batch that is done 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import msgspec
@@ -38,6 +40,7 @@ from raykeeper.history.tables import (
 
 RANGES_PER_LIST_FILE = 8
 """Ranges of tasks whose narrow rows share a file: one of about 10 MB where the wide ones have 2 to 3 MB each."""
+_T = TypeVar("_T")
 _BAD_LINES = (duckdb.InvalidInputException, duckdb.DataError)
 """What DuckDB raises for a line it cannot read; anything else is not the line's fault."""
 _FLUSH_ROWS = 10_000  # that a thread holds before it hands them to the partitions' files
@@ -58,13 +61,17 @@ _ENTITIES = {
 class Limits:
     """What the workbench may use."""
 
-    memory_bytes: int = 256 << 20
-    """Of DuckDB's buffers; the process needs about 100 MB more."""
+    memory_bytes: int = 192 << 20
+    """Of DuckDB's buffers; the process needs about 80 MB more. Larger rows get up to four times as much."""
     threads: int = 2
+
+    def raised(self) -> Iterator[tuple[int, int]]:
+        """Threads and bytes to go on with each time that memory was not enough."""
+        return ((1, self.memory_bytes * factor) for factor in (1, 2, 4))
 
     def small(self) -> Limits:
         """For the few segments that the server reads in its own process."""
-        return Limits(self.memory_bytes // 2, threads=1)
+        return Limits(self.memory_bytes * 2 // 3, threads=1)
 
 
 class Workbench:
@@ -77,6 +84,7 @@ class Workbench:
         self._partials.mkdir(parents=True, exist_ok=True)
         self._scratch.mkdir()
         self._partition_bits = partition_bits
+        self._limits = limits
         self._connection = _connect(self._scratch, limits)
 
     def close(self) -> None:
@@ -128,12 +136,23 @@ class Workbench:
         options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {_PARTIAL_ROW_GROUP}"
         tasks = task_rows("$file", self._partition_bits)
         copies = (
-            f"COPY ({tasks}) TO {literal(into / 'tasks')} ({options}, PARTITION_BY (partition))",
+            f"COPY ({tasks}) TO {literal(into / 'tasks')} ({options}, PARTITION_BY (partition), OVERWRITE)",
             f"COPY ({cluster_rows('$file')}) TO {literal(into / 'cluster.parquet')} ({options})",
         )
         into.mkdir()
-        parameters = {"file": str(file)}
-        return sum(int(self._connection.execute(copy, parameters).fetchall()[0][0]) for copy in copies)
+        return sum(self._in_enough_memory(partial(self._written, copy, file)) for copy in copies)
+
+    def _written(self, copy: str, file: Path) -> int:
+        return int(self._connection.execute(copy, {"file": str(file)}).fetchall()[0][0])
+
+    def _in_enough_memory(self, step: Callable[[], _T]) -> _T:
+        """Take a step again with one thread, then with more memory: nothing bounds the size of a row."""
+        for threads, memory_bytes in self._limits.raised():
+            try:
+                return step()
+            except duckdb.OutOfMemoryException:
+                self._connection.execute(f"SET threads = {threads}; SET memory_limit = '{memory_bytes}B'")
+        return step()
 
     def _fits(self, file: Path) -> bool:
         """Whether the very query that will read these lines can."""
@@ -244,7 +263,8 @@ class Workbench:
             f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {row_group})"
         )
         needs_end = "$cluster_end_ns" in statement
-        self._connection.execute(statement, {"cluster_end_ns": order.cluster_end_ns} if needs_end else None)
+        parameters = {"cluster_end_ns": order.cluster_end_ns} if needs_end else None
+        self._in_enough_memory(lambda: self._connection.execute(statement, parameters))
         return path
 
     def _view(self, name: str, query: str) -> None:
