@@ -13,8 +13,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response, trouble_response
 from raykeeper.history.asked import Asked, Row
-from raykeeper.history.endpoints import captured as captured_lists
-from raykeeper.history.endpoints.captured import captured_page
+from raykeeper.history.endpoints.captured import CAPTURED_ACTORS, captured_page
 from raykeeper.history.endpoints.filters import (
     ACTOR_ID_BYTES,
     JOB_ID_BYTES,
@@ -59,7 +58,7 @@ async def list_actors(request: Request, asked: Asked) -> Response:
 
 async def actor_page(asked: Asked, query: StateQuery) -> Listed:
     _check_states(query)
-    if captured := await captured_page(asked, query, captured_lists.ACTORS, ACTORS.columns):
+    if captured := await captured_page(asked, query, CAPTURED_ACTORS, ACTORS.columns):
         return captured
     return await list_table(asked, query, ACTORS, detailed_actor if query.is_detailed else listed_actor)
 
@@ -69,9 +68,7 @@ async def summarize_actors(request: Request, asked: Asked) -> Response:
         query = StateQuery(filters=parse_filters(request.query_params))
         _check_states(query)
         where = to_condition(typed_filters(query.filters, ACTORS.columns), ACTORS.columns)
-        if captured := await captured_page(
-            asked, replace(query, limit=sys.maxsize), captured_lists.ACTORS, ACTORS.columns
-        ):
+        if captured := await captured_page(asked, replace(query, limit=sys.maxsize), CAPTURED_ACTORS, ACTORS.columns):
             return summary_response(captured, actor_summary(counted_by_class(captured.rows)))
         rows = await asked.rows(ACTORS_BY_CLASS.format(where=where.sql), where.params)
         [total] = await asked.rows(COUNTED_ACTORS)

@@ -29,7 +29,7 @@ class CapturedList:
     """Columns without details."""
 
 
-TASKS = CapturedList(
+CAPTURED_TASKS = CapturedList(
     "tasks",
     ("task_id", "attempt_number"),
     (
@@ -48,17 +48,17 @@ TASKS = CapturedList(
         "error_type",
     ),
 )
-ACTORS = CapturedList(
+CAPTURED_ACTORS = CapturedList(
     "actors",
     ("actor_id",),
     ("actor_id", "class_name", "state", "job_id", "name", "node_id", "pid", "ray_namespace"),
 )
-NODES = CapturedList(
+CAPTURED_NODES = CapturedList(
     "nodes",
     ("node_id",),
     ("node_id", "node_ip", "is_head_node", "state", "state_message", "node_name", "resources_total", "labels"),
 )
-WORKERS = CapturedList(
+CAPTURED_WORKERS = CapturedList(
     "workers",
     ("worker_id",),
     ("worker_id", "is_alive", "worker_type", "exit_type", "node_id", "ip", "pid"),

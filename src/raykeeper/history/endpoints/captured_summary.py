@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import InvalidQuery, summary_response
 from raykeeper.history.asked import Asked
-from raykeeper.history.endpoints.captured import ACTORS, TASKS, captured_page, captured_rows
+from raykeeper.history.endpoints.captured import CAPTURED_ACTORS, CAPTURED_TASKS, captured_page, captured_rows
 from raykeeper.history.endpoints.functionsummary import BY_FUNCTION, BY_LINEAGE, function_summary
 from raykeeper.history.endpoints.lineage import Actor, Attempt, lineage_tree
 from raykeeper.history.endpoints.statequery import StateQuery
@@ -22,7 +22,7 @@ from raykeeper.history.endpoints.tasks import COLUMNS
 
 async def captured_task_summary(asked: Asked, query: StateQuery, summary_by: str) -> Response | None:
     """Of tasks in memory; None where there are tables."""
-    page = await captured_page(asked, replace(query, limit=sys.maxsize, is_detailed=True), TASKS, COLUMNS)
+    page = await captured_page(asked, replace(query, limit=sys.maxsize, is_detailed=True), CAPTURED_TASKS, COLUMNS)
     if page is None:
         return None
     attempts = [captured_attempt(row) for row in page.rows]
@@ -34,7 +34,7 @@ async def captured_task_summary(asked: Asked, query: StateQuery, summary_by: str
     if summary_by == BY_LINEAGE:
         actors = [
             Actor(row["actor_id"], row["repr_name"] or row["class_name"])
-            for row in await captured_rows(asked, ACTORS) or []
+            for row in await captured_rows(asked, CAPTURED_ACTORS) or []
         ]
         summary |= {"summary": await asyncio.to_thread(lineage_tree, attempts, actors), "summary_by": BY_LINEAGE}
     elif summary_by not in BY_FUNCTION:

@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import InvalidQuery, Listed
 from raykeeper.history.asked import Asked, Row
-from raykeeper.history.endpoints import captured as captured_lists
-from raykeeper.history.endpoints.captured import captured_page
+from raykeeper.history.endpoints.captured import CAPTURED_NODES, captured_page
 from raykeeper.history.endpoints.filters import NODE_ID_BYTES, FilterColumn
 from raykeeper.history.endpoints.listing import TableList, answer_list, list_table
 from raykeeper.history.endpoints.rayjson import optional_json
@@ -46,7 +45,7 @@ async def node_page(asked: Asked, query: StateQuery) -> Listed:
     for item in query.filters:
         if item.column == "state" and item.predicate == "=" and item.value.upper() not in _STATES:
             raise InvalidQuery(f"Invalid node state for filtering: {item.value.upper()}")
-    if captured := await captured_page(asked, query, captured_lists.NODES, NODES.columns):
+    if captured := await captured_page(asked, query, CAPTURED_NODES, NODES.columns):
         return captured
     return await list_table(asked, query, NODES, detailed_node if query.is_detailed else listed_node)
 

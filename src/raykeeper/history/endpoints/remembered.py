@@ -56,6 +56,11 @@ def polled_at(session: Session, path: str) -> tuple[Hashable, datetime | None]:
     return session.id, answer.polled_at if answer else None
 
 
+def last_poll(session: Session) -> datetime | None:
+    """Differs as soon as anything was polled again."""
+    return max((answer.polled_at for answer in session.polled.values()), default=None)
+
+
 def version_of(session: Session, *tables: str) -> tuple[tuple[Path, ...], ...]:
     """Differs as soon as one of the tables does: a file is named after what it was made from."""
     return tuple(session.tables.get(name, ()) for name in tables)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import Listed
 from raykeeper.history.asked import Asked, Row
-from raykeeper.history.endpoints.captured import TASKS, captured_page
+from raykeeper.history.endpoints.captured import CAPTURED_TASKS, captured_page
 from raykeeper.history.endpoints.filters import (
     ACTOR_ID_BYTES,
     JOB_ID_BYTES,
@@ -89,7 +89,7 @@ async def list_tasks(request: Request, asked: Asked) -> Response:
 
 async def task_page(asked: Asked, query: StateQuery) -> Listed:
     """One page of attempts, with exact counts."""
-    if captured := await captured_page(asked, query, TASKS, COLUMNS):
+    if captured := await captured_page(asked, query, CAPTURED_TASKS, COLUMNS):
         return captured
     filters = typed_filters(query.filters, COLUMNS)
     rows = await (_detailed_rows if query.is_detailed else _listed_rows)(asked, query, filters)

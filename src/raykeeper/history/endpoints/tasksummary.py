@@ -22,7 +22,7 @@ from raykeeper.history.endpoints.filters import to_condition, typed_filters
 from raykeeper.history.endpoints.functionsummary import BY_FUNCTION, BY_LINEAGE, function_summary
 from raykeeper.history.endpoints.grouped_lineage import GROUPS, GROUPS_LIMIT, grouped_tree
 from raykeeper.history.endpoints.lineage import Actor, Attempt, lineage_tree
-from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, version_of
+from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, last_poll, version_of
 from raykeeper.history.endpoints.statequery import MAX_LIMIT, StateQuery, parse_filters, parse_int
 from raykeeper.history.endpoints.tasks import (
     COLUMNS,
@@ -60,7 +60,7 @@ async def summarize_tasks(request: Request, asked: Asked) -> Response:
         query = StateQuery(filters=parse_filters(request.query_params))
         summary_by = request.query_params.get("summary_by") or BY_FUNCTION[0]
         session = asked.session
-        key = (session.id, session.as_of, version_of(session, "task_list", "actors"), query, summary_by)
+        key = (session.id, version_of(session, "task_list", "actors"), last_poll(session), query, summary_by)
         return await answer_remembered(_remembered, key, lambda: _summarize(asked, query, summary_by))
     except (InvalidQuery, Unanswerable):
         return trouble_response()  # Ray catches nothing here

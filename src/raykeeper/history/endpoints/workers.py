@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import Listed
 from raykeeper.history.asked import Asked, Row
-from raykeeper.history.endpoints import captured as captured_lists
-from raykeeper.history.endpoints.captured import captured_page
+from raykeeper.history.endpoints.captured import CAPTURED_WORKERS, captured_page
 from raykeeper.history.endpoints.filters import FilterColumn
 from raykeeper.history.endpoints.listing import TableList, answer_list, list_table
 from raykeeper.history.endpoints.statequery import StateQuery
@@ -54,7 +53,7 @@ async def list_workers(request: Request, asked: Asked) -> Response:
 
 
 async def worker_page(asked: Asked, query: StateQuery) -> Listed:
-    if captured := await captured_page(asked, query, captured_lists.WORKERS, WORKERS.columns):
+    if captured := await captured_page(asked, query, CAPTURED_WORKERS, WORKERS.columns):
         return captured
     return await list_table(asked, query, WORKERS, detailed_worker if query.is_detailed else listed_worker)
 
