@@ -7,7 +7,7 @@ UV = $(shell command -v uv || echo $(RUN)/uv)
 PINS := requirements/dev.txt
 NOT_UNIT := bed or node or soak
 
-.PHONY: help setup check format lint types imports generated generate unit test build bed-tests e2e soak bench pins clean
+.PHONY: help setup demo check format lint types imports generated generate unit test build bed-tests e2e soak bench pins clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ $(VENV)/.pins: $(PINS) pyproject.toml tests/pyproject.toml
 	@$(UV) pip install -q --python $(RUN)/python --require-hashes -r $(PINS)
 	@$(UV) pip install -q --python $(RUN)/python --no-deps --no-build-isolation -e . -e tests
 	@touch $@
+
+demo: setup ## a real Ray that fails, dies and is remembered, without Kubernetes; DEMO_ARGS="--exit" or "-- python my.py"
+	@$(RUN)/raykeeper demo $(DEMO_ARGS)
 
 check: format lint types imports generated unit ## format, lint, types, import contracts, generated files, unit tests
 

@@ -23,6 +23,13 @@ class Refused(Unavailable):
 
 
 @dataclass(frozen=True)
+class _Answer:
+    text: str
+    headers: dict[str, str]
+    """By their names in lower case."""
+
+
+@dataclass(frozen=True)
 class LocalServer:
     """A server that listens on the loopback."""
 
@@ -37,11 +44,15 @@ class LocalServer:
 
     def get(self, path: str, query: list[tuple[str, str]] | None = None) -> Any:
         """The decoded answer. Raises Unavailable, also for any status but 200."""
-        return json.loads(self._ask("GET", f"{path}?{urlencode(query)}" if query else path))
+        return json.loads(self._ask("GET", f"{path}?{urlencode(query)}" if query else path).text)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """The decoded answer. Raises Unavailable, also for any status but 200."""
-        return json.loads(self._ask("POST", path, json.dumps(body)))
+        return json.loads(self._ask("POST", path, json.dumps(body)).text)
+
+    def header(self, path: str, name: str) -> str:
+        """One header of the answer, empty where it is not there. Raises Unavailable."""
+        return self._ask("GET", path).headers.get(name.lower(), "")
 
     def answers(self, path: str) -> bool:
         """Whether a GET is answered with 200."""
@@ -56,7 +67,7 @@ class LocalServer:
         said = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         return {"Content-Type": "application/json", **said}
 
-    def _ask(self, method: str, path: str, body: str | None = None) -> str:
+    def _ask(self, method: str, path: str, body: str | None = None) -> _Answer:
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=TIMEOUT_SECONDS)
         try:
             connection.request(method, path, body, self._headers)
@@ -68,4 +79,4 @@ class LocalServer:
             connection.close()
         if answer.status != http.HTTPStatus.OK:
             raise Refused(self.name, answer.status, text)
-        return text
+        return _Answer(text, {key.lower(): value for key, value in answer.getheaders()})

@@ -22,6 +22,7 @@ from raykeeper.demo.rayinstall import RayInstall
 from raykeeper.demo.rayjob import JobEnd, follow, submit
 from raykeeper.demo.remembered import RememberedSession
 from raykeeper.demo.screen import Screen
+from raykeeper.demo.stored import newest_event
 from raykeeper.errors import Unavailable
 
 START_SECONDS = 120.0  # Ray needs ten, and much longer on a machine that does other things
@@ -71,10 +72,7 @@ class Programs:
         What only the dashboard knows has reached the store before: a head without work is gone before a last poll.
         """
         self._wait(
-            lambda: remembered.knows_end_of(submission_id),
-            self.collector,
-            "bringing the job's end into the history",
-            REMEMBER_SECONDS,
+            lambda: remembered.knows_end_of(submission_id), self.collector, "remembering the job", REMEMBER_SECONDS
         )
         for child in (self.collector, self.head):
             child.ask_to_end()
@@ -82,7 +80,10 @@ class Programs:
         self._wait(lambda: self.collector.exit_code is not None, self.collector, "ending the collector", END_SECONDS)
         if self.collector.exit_code != 0:
             raise DemoFailed("the collector left something behind", self.collector.last_lines)
-        self._wait(remembered.is_dead, self.history, "opening the dead session", REMEMBER_SECONDS)
+        newest = newest_event(self._places.store, remembered.id)
+        self._wait(
+            lambda: remembered.knows_events_until(newest), self.history, "opening the dead session", REMEMBER_SECONDS
+        )
 
     def _wait(self, is_true: Callable[[], bool], child: Child, what: str, seconds: float = START_SECONDS) -> None:
         self._children.wait_until(is_true, seconds, what, child)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +11,9 @@ from raykeeper.demo.asking import LocalServer
 from raykeeper.demo.rayjob import ENDED
 from raykeeper.demo.report import Report, parse_actors, parse_failures, parse_functions, parse_jobs
 from raykeeper.errors import Unavailable
+from raykeeper.layout.keys import SessionId
 
+AS_OF_HEADER = "X-Raykeeper-As-Of"
 MOST_ROWS = "10000"  # Ray's limit for one answer
 _FAILED = [("filter_keys", "state"), ("filter_predicates", "="), ("filter_values", "FAILED")]
 
@@ -20,13 +23,11 @@ class RememberedSession:
     """One session of the store behind the history server."""
 
     history: LocalServer
-    namespace: str
-    cluster: str
-    session: str
+    id: SessionId
 
     @property
     def path(self) -> str:
-        return "/s/" + "/".join(quote(part, safe="") for part in (self.namespace, self.cluster, self.session))
+        return "/s/" + "/".join(quote(part, safe="") for part in (self.id.namespace, self.id.cluster, self.id.session))
 
     @property
     def url(self) -> str:
@@ -40,13 +41,13 @@ class RememberedSession:
         except Unavailable:
             return False  # nothing of the session or the job has arrived yet
 
-    def is_dead(self) -> bool:
-        """Whether the history has the session with its end."""
+    def knows_events_until(self, moment: datetime | None) -> bool:
+        """Whether events that were sealed at that moment are in the history; None stands for no events at all."""
         try:
-            nodes = self._list("nodes")["data"]["result"]["result"]
+            said = self.history.header(f"{self.path}/api/v0/nodes", AS_OF_HEADER)
         except Unavailable:
             return False
-        return bool(nodes) and all(node["state"] == "DEAD" for node in nodes)
+        return moment is None or datetime.fromisoformat(said) >= moment
 
     def report(self) -> Report:
         """What ran and failed. Raises Unavailable."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 Row = Mapping[str, Any]
+_NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,11 @@ class Functions:
 
 @dataclass(frozen=True)
 class Failure:
-    """Task attempts that failed alike."""
+    """Task attempts of one function that failed alike: with the same words, numbers apart."""
 
     name: str
     error: str
+    """Of the first of them."""
     attempts: int
 
 
@@ -66,8 +69,9 @@ def parse_failures(listed: Row) -> tuple[tuple[Failure, ...], int]:
     """From failed tasks with details; and how many more there are than were listed."""
     answer = listed["data"]["result"]
     rows: Sequence[Row] = answer["result"]
-    counted = Counter((row["func_or_class_name"], error_line(row)) for row in rows)
-    failures = tuple(Failure(name, error, number) for (name, error), number in counted.most_common())
+    alike = [(row["func_or_class_name"], _NUMBERS.sub("#", error_line(row))) for row in rows]
+    first = {key: error_line(row) for key, row in reversed(list(zip(alike, rows, strict=True)))}
+    failures = tuple(Failure(key[0], first[key], number) for key, number in Counter(alike).most_common())
     return failures, max(0, answer["num_filtered"] - len(rows))
 
 

@@ -24,8 +24,10 @@ from raykeeper.demo.report import Report
 from raykeeper.demo.screen import Screen
 from raykeeper.demo.settings import DemoSettings
 from raykeeper.errors import Misconfigured
+from raykeeper.layout.keys import SessionId
 
 WORKLOAD = Path(__file__).parent / "workload" / "failing_job.py"
+DEFAULT_HISTORY = "http://127.0.0.1:8080"  # where `raykeeper history` listens when nobody says otherwise
 AS_EXPECTED, OTHERWISE, INTERRUPTED = 0, 1, 130
 """130 is what a shell says of Ctrl-C. With a script of the user's own the code is that of the script."""
 _LOOK_SECONDS = 0.5
@@ -52,7 +54,7 @@ def _show(settings: DemoSettings, programs: Programs, ray: RayInstall, children:
     with screen.step(f"starting the history server, Ray {ray.version} and a collector"):
         programs.start(os.environ, is_small=not settings.command)
         programs.wait_until_started()
-    remembered = RememberedSession(programs.history_server, NAMESPACE, CLUSTER, programs.session)
+    remembered = RememberedSession(programs.history_server, SessionId(NAMESPACE, CLUSTER, programs.session))
     end = _run_job(settings, programs, ray, screen)
     with screen.step("ending Ray; the collector sends the rest, and the history server opens the dead session"):
         programs.end_ray(remembered, end.submission_id)
@@ -95,6 +97,7 @@ def _tell_ways(
     if settings.exits:
         screen.say(f"its history stays in {settings.folder}; to look at it:")
         screen.say(f"  raykeeper history --store={settings.folder.as_uri()} --dashboard-dir={ray.dashboard}")
+        screen.say(f"  then its dashboard is at {DEFAULT_HISTORY}{remembered.path}/")
         return
     screen.say("its dashboard:  " + remembered.url, "bold")
     screen.say("all sessions:   " + remembered.history.url)
