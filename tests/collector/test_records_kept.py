@@ -19,6 +19,7 @@ from raykeeper.collector.node_records import LeftBehind
 from raykeeper.collector.poll.facts import HeadFacts
 from raykeeper.collector.records import REPLACED_END_SECONDS, Figures, Recorder
 from raykeeper.collector.sessions import SessionWatch
+from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import (
     CatalogKey,
     CatalogPart,
@@ -217,6 +218,17 @@ async def test_the_nodes_distance_from_the_stores_clock_is_recorded(scene: Scene
     assert scene.heartbeat().clock_offset_seconds is None
     await scene.tick(30.0)
     assert scene.heartbeat().clock_offset_seconds == -2.5
+
+
+async def test_a_heartbeat_is_written_although_clocks_cannot_be_compared(scene: Scene) -> None:
+    async def refuse(_key: str, _data: bytes) -> float:
+        raise Unavailable("store", "its clock is not told")
+
+    figures = Figures(lambda: scene.delivery, compare_clocks=refuse, observe_losses=scene._losses)
+    recorder = Recorder(HEAD, scene.watch, scene.bucket, figures, scene.clock, scene.metrics)
+    scene.watch.poll()
+    await recorder.tick()
+    assert scene.heartbeat().clock_offset_seconds is None
 
 
 async def test_a_heartbeat_is_not_held_up_by_an_outage(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

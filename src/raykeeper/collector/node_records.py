@@ -154,6 +154,7 @@ class NodeRecords:
             self._clock_offset = -await compare(key, data)
         except RaykeeperError as exc:
             log.debug("clocks not compared", cause=str(exc))
+            await self._bucket.put(key, data)  # which waits for a store that is away, and tells that it is
         else:
             self._next_clocks = now + CLOCKS_SECONDS
 
