@@ -63,3 +63,15 @@ async def test_captured_lists_and_summaries_are_rays_own(raycapture: RayCapture,
 async def test_totals_of_a_captured_list_are_those_of_its_rows(app: ASGIApp) -> None:
     result = (await ask(app, "/api/v0/tasks?limit=5")).body["data"]["result"]
     assert (result["total"], result["num_filtered"], len(result["result"])) == (178, 178, 5)
+
+
+async def test_captured_actors_are_on_the_frontends_pages(raycapture: RayCapture, app: ASGIApp) -> None:
+    recorded = {found.name: found.body for found in raycapture.requests("final")}
+    theirs = recorded["general.logical_actors"]["data"]["actors"]
+    ours = (await ask(app, "/logical/actors")).body["data"]["actors"]
+    known = ("className", "state", "name", "pid", "numRestarts", "reprName", "exitDetail", "requiredResources")
+    assert {key: [actor[name] for name in known] for key, actor in ours.items()} == {
+        key: [actor[name] for name in known] for key, actor in theirs.items()
+    }
+    one = next(iter(ours))
+    assert (await ask(app, f"/logical/actors/{one}")).body["data"]["detail"]["actorId"] == one

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.answers import dashboard_response
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.captured import CAPTURED_ACTORS, captured_rows
 from raykeeper.history.endpoints.nodestatistics import POLLED, WorkerCounters, last_counters
 from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
 from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, polled_at, version_of
@@ -43,28 +46,45 @@ async def list_logical_actors(request: Request, asked: Asked) -> Response:
         key = (polled_at(asked.session, POLLED), version_of(asked.session, "actors", "nodes"))
         return await answer_remembered(_remembered, key, lambda: _list_all(asked))
     wanted = ids.split(",")
-    found = await read_actors(asked, ACTORS.format(which="actor_id IN (SELECT unnest($ids))"), ids=wanted)
+    found = await read_actors(asked, "actor_id", wanted)
     return dashboard_response("All actors fetched.", {"actors": {actor_id: found.get(actor_id) for actor_id in wanted}})
 
 
 async def _list_all(asked: Asked) -> Response:
-    actors = await read_actors(asked, ACTORS.format(which="TRUE"))
+    actors = await read_actors(asked)
     return await asyncio.to_thread(dashboard_response, "All actors fetched.", {"actors": actors})
 
 
 async def get_logical_actor(request: Request, asked: Asked) -> Response:
     wanted = request.path_params["actor_id"]
-    found = await read_actors(asked, ACTORS.format(which="actor_id = $actor_id"), actor_id=wanted)
+    found = await read_actors(asked, "actor_id", [wanted])
     return dashboard_response("Actor details fetched.", {"detail": camel_keys(found.get(wanted))})
 
 
 async def actors_of_node(asked: Asked, node_id: str) -> dict[str, Any]:
-    return await read_actors(asked, ACTORS.format(which="actors.node_id = $node_id"), node_id=node_id)
+    return await read_actors(asked, "node_id", [node_id])
 
 
-async def read_actors(asked: Asked, sql: str, **params: object) -> dict[str, dict[str, Any]]:
+async def read_actors(
+    asked: Asked, column: Literal["actor_id", "node_id"] = "actor_id", values: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """All actors by id, or those with one of these values."""
     counters = last_counters(asked)
-    return {row["actor_id"]: logical_actor(row, counters) for row in await asked.rows(sql, params)}
+    captured = await captured_rows(asked, CAPTURED_ACTORS)
+    if captured is not None:
+        rows = [captured_actor(row) for row in captured if values is None or row[column] in values]
+    elif values is None:
+        rows = await asked.rows(ACTORS.format(which="TRUE"))
+    else:
+        rows = await asked.rows(ACTORS.format(which=f"actors.{column} IN (SELECT unnest($ids))"), {"ids": values})
+    return {row["actor_id"]: logical_actor(row, counters) for row in rows}
+
+
+def captured_actor(row: Row) -> Row:
+    """A row of Ray's state API as if it came from the table; it has no times and no address."""
+    unknown = dict.fromkeys(("node_ip", "worker_id", "port", "start_ns", "end_ns", "transitions"))
+    texts = {name: json.dumps(row[name]) for name in ("required_resources", "label_selector")}
+    return {**row, **unknown, **texts, "death_cause": json.dumps(camel_keys(row["death_cause"]))}
 
 
 def logical_actor(row: Row, counters: WorkerCounters) -> dict[str, Any]:

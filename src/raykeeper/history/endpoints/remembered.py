@@ -12,7 +12,7 @@ from starlette.responses import Response
 from raykeeper.history.answers import raw_response
 from raykeeper.history.asked import Session
 
-LIMIT_BYTES = 32 << 20
+LIMIT_BYTES = 16 << 20  # the summary of a thousand nodes is about this much
 
 
 class RememberedBodies:
