@@ -56,6 +56,8 @@ BINARIES: Mapping[str, Binary] = {
         _kubernetes("kubelet"),
         _kubernetes("kube-proxy"),
         Binary("kwok", "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok"),
+        # 1.6 is the newest that the module proxy gives out.
+        Binary("kuberay-operator", "v1.6.0", "github.com/ray-project/kuberay/ray-operator", "kuberay"),
         Binary("coredns", "v1.15.0", "github.com/coredns/coredns"),
         Binary("fake-gcs-server", "v1.56.0", "github.com/fsouza/fake-gcs-server"),
         # MinIO stopped tagging; this is the last commit of its open source server.

@@ -1,0 +1,61 @@
+"""KubeRay's own operator on a control plane: ours takes over from it, gives back to it and is compared with it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bed.binaries import BINARIES, build
+from bed.control_plane import ControlPlane
+from bed.daemons import LOOPBACK
+from bed.ports import free_port
+from bed.processes import Process
+from bed.rest import Rest
+from bed.waiting import wait_until
+
+VERSION = BINARIES["kuberay-operator"].version
+"""As its pods carry it in `ray.io/kuberay-version`."""
+
+
+class KubeRay:
+    """Starts KubeRay's operators on one control plane, as an administrator, in the namespace `default`."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        build(["kuberay-operator"])
+        self._plane = plane
+        self._started: list[Process] = []
+
+    def start(self, *flags: str, elected: bool = True, **variables: str) -> Process:
+        """One more, with flags and environment variables; it answers from now on, but may not be elected yet."""
+        port = free_port()
+        command: list[str | Path] = [
+            BINARIES["kuberay-operator"].path,
+            f"--kubeconfig={self._plane.admin_kubeconfig}",
+            "--metrics-addr=0",
+            f"--health-probe-bind-address={LOOPBACK}:{port}",
+            "--leader-election-namespace=default",
+            f"--enable-leader-election={'true' if elected else 'false'}",
+            *flags,
+        ]
+        process = Process(f"kuberay-{uuid.uuid4().hex[:6]}", command, self._plane.folder, variables)
+        self._started.append(process)
+        process.start()
+        probe = Rest(f"http://{LOOPBACK}:{port}")
+        wait_until(f"KubeRay's operator runs (log: {process.log_file})", lambda: probe.answers("/healthz"))
+        return process
+
+    def kill_all(self) -> None:
+        for process in self._started:
+            process.kill()
+
+
+@contextmanager
+def kuberay_on(plane: ControlPlane) -> Iterator[KubeRay]:
+    """KubeRay's operators that are gone afterwards, however it ends."""
+    kuberay = KubeRay(plane)
+    try:
+        yield kuberay
+    finally:
+        kuberay.kill_all()
