@@ -79,6 +79,11 @@ def test_the_names_of_a_short_cluster_are_those_of_kuberay() -> None:
     assert names.worker_pod_prefix(cluster, "GPU") == "rc-gpu-worker-"
 
 
+def test_a_serve_service_has_its_name_in_full_however_long_the_clusters_is() -> None:
+    longest = "x" * names.MAX_RAYCLUSTER_NAME_LENGTH
+    assert names.serve_service_name(a_cluster().named(longest).build()) == f"{longest}-serve-svc"
+
+
 def test_names_that_users_choose_are_taken_in_full() -> None:
     chosen = "a-service-account-whose-name-is-longer-than-fifty-characters"
     cluster = (

@@ -54,7 +54,7 @@ def headless_worker_service_name(cluster: RayCluster) -> str:
 
 
 def serve_service_name(cluster: RayCluster) -> str:
-    return clip_name(f"{cluster.metadata.name}-serve-svc")
+    return f"{cluster.metadata.name}-serve-svc"
 
 
 def serve_label_value(cluster: RayCluster) -> str:
