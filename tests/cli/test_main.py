@@ -32,7 +32,15 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_help_lists_only_programs_that_are_there() -> None:
     listed = CliRunner().invoke(cli.app, ["--help"]).output.partition("Commands:")[2]
-    assert [line.split()[0] for line in listed.strip().splitlines()] == ["operator", "collector", "crds", "version"]
+    assert [line.split()[0] for line in listed.strip().splitlines()] == [
+        "operator",
+        "collector",
+        "history",
+        "historyserver",
+        "demo",
+        "crds",
+        "version",
+    ]
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

@@ -25,7 +25,7 @@ from raykeeper.demo.screen import Screen
 from raykeeper.demo.stored import newest_event
 from raykeeper.errors import Unavailable
 
-START_SECONDS = 120.0  # Ray needs ten, and much longer on a machine that does other things
+START_SECONDS = 240.0  # Ray needs ten, and much longer on a machine that does other things
 REMEMBER_SECONDS = 60.0  # for the history to show what Ray has said; two or three are usual
 END_SECONDS = 60.0  # for Ray, and for the collector, whose grace period is 25
 
