@@ -1,0 +1,39 @@
+"""Real Ray whose head is lost at once, with its collector: the session has no end, and all that was sealed is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bed.rayenv import RAY_VERSION
+from bed.waiting import wait_until
+from collector.whole.ray_lives import a_ray_life
+
+pytestmark = [
+    pytest.mark.bed,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a worker's own folder needs a mount namespace, so root"),
+]
+
+
+def test_a_session_whose_head_was_lost_has_no_end_but_can_be_read(tmp_path: Path) -> None:
+    with a_ray_life(tmp_path, RAY_VERSION) as life:
+        life.head_collector.start().wait_for("listening for Ray")
+        life.head = life.cluster.start_head(life.head_sink)
+        [node_id] = life.head.node_ids()
+        life.cluster.submit("fails", "exit 3")
+        life.wait_for_jobs(fails="FAILED")
+        life.wait_until_all_is_stored(life.head)
+        wait_until("the heartbeat is there", lambda: life.stored.node(node_id))
+        wait_until("the job's end was polled", lambda: "FAILED" in str(life.stored.polled("/api/jobs/")[-1:]))
+        life.head.kill()
+        life.head_collector.kill()
+        assert life.stored.end(node_id) is None
+        assert life.stored.catalog() == {"start"}
+        record, beat = life.stored.record(), life.stored.node(node_id)
+        assert record is not None
+        assert beat is not None
+        assert (record.head_node_id, beat.role) == (node_id, "head")
+        assert len(life.stored.event_ids()) >= life.published[node_id] > 0
+        assert "job-driver-fails.log" in life.stored.logs(node_id)
