@@ -8,7 +8,17 @@ import sys
 from bench.figures import Figure, show
 from bench.machine import describe
 
-BENCHMARKS = ("startup", "gets", "informer", "floor", "idle", "rayclusters", "collector_events", "history_ingest", "demo")
+BENCHMARKS = (
+    "startup",
+    "gets",
+    "informer",
+    "floor",
+    "idle",
+    "rayclusters",
+    "collector_events",
+    "history_ingest",
+    "demo",
+)
 
 
 def main(names: list[str]) -> int:

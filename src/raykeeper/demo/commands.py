@@ -119,6 +119,8 @@ def ray_environment(ports: Ports, ray: RayInstall, environment: Mapping[str, str
         "RAY_DASHBOARD_AGGREGATOR_AGENT_EXPOSABLE_EVENT_TYPES": "ALL",
         # Without clusters Ray stays on the loopback, as it does on a Mac; else it looks for an address others reach.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        # Ray gives its dashboard a minute, which is too little for a busy machine or the first start from a slow disk.
+        "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "240",
         # Nothing runs any more when Ray is told to end, so there is nothing to wait for.
         "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "1",
     }
