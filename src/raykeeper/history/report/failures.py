@@ -1,0 +1,139 @@
+"""Failures as rules see them: sets with the same fingerprint, each with its first attempt. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from raykeeper.history.asked import Row
+from raykeeper.history.report.fingerprint import Fingerprint, Wrapping, fingerprint_of, headline
+
+_WORDS_CHARS = 240
+
+AttemptKey = tuple[str, int]
+"""Task id and number of the attempt."""
+
+
+@dataclass(frozen=True)
+class FailedAttempt:
+    """One failed attempt, with what is known of its worker, its node and its actor."""
+
+    task_id: str
+    attempt_number: int
+    job_id: str = ""
+    name: str = ""
+    function: str = ""
+    message: str = ""
+    end_ns: int | None = None
+    node_id: str | None = None
+    worker_id: str | None = None
+    actor_id: str | None = None
+    required_resources: str | None = None
+    exit_type: str | None = None
+    exit_detail: str | None = None
+    worker_end_ns: int | None = None
+    pid: int | None = None
+    node_end_ns: int | None = None
+    node_ip: str | None = None
+    death_reason: str | None = None
+    death_message: str | None = None
+    class_name: str | None = None
+    actor_end_ns: int | None = None
+    actor_death: Mapping[str, Any] = field(default_factory=dict)
+    """Ray's `deathCause`: one context, by its name."""
+
+
+@dataclass(frozen=True)
+class FailureSet:
+    """All failed attempts with one fingerprint."""
+
+    fingerprint: Fingerprint
+    error_type: str
+    wrapping: Wrapping
+    failures: int
+    recovered: int
+    first_ns: int
+    last_ns: int
+    functions: Mapping[str, int]
+    nodes: tuple[str, ...]
+    worker_exits: Mapping[str, int]
+    """How many ran on a worker that ended so."""
+    lost_nodes: int
+    """How many were on a node that died about then."""
+    job_ends: int
+    """How many were open when their job ended."""
+    never_ran: int
+    first: FailedAttempt
+
+    @property
+    def id(self) -> str:
+        return self.fingerprint.id
+
+    @property
+    def title(self) -> str:
+        return self.fingerprint.title
+
+    @property
+    def words(self) -> str:
+        """What the first of them said, with its values."""
+        return headline(self.first.message)[:_WORDS_CHARS] or self.title
+
+
+def failure_sets(rows: Iterable[Row], nodes_limit: int) -> list[FailureSet]:
+    """Rows of `GROUPED_FAILURES` as sets, the most frequent first; their first attempts are known by key alone."""
+    by_id: dict[str, list[tuple[Fingerprint, Row]]] = {}
+    for row in rows:
+        found = fingerprint_of(row["error_type"] or "", Wrapping(row["wrapping"]), row["digest"])
+        by_id.setdefault(found.id, []).append((found, row))
+    sets = [_united(members[0][0], [row for _, row in members], nodes_limit) for members in by_id.values()]
+    return sorted(sets, key=lambda one: (-one.failures, one.first_ns, one.id))
+
+
+def _united(found: Fingerprint, rows: Sequence[Row], nodes_limit: int) -> FailureSet:
+    first = min(rows, key=lambda row: (row["first_ns"], row["first"]["task_id"]))
+    return FailureSet(
+        fingerprint=found,
+        error_type=first["error_type"] or "",
+        wrapping=Wrapping(first["wrapping"]),
+        failures=sum(row["failures"] for row in rows),
+        recovered=sum(row["recovered"] for row in rows),
+        first_ns=first["first_ns"],
+        last_ns=max(row["last_ns"] for row in rows),
+        functions=_counted(rows, "function"),
+        nodes=tuple(sorted({node for row in rows for node in row["nodes"] or ()})[:nodes_limit]),
+        worker_exits=_counted(rows, "worker_exit"),
+        lost_nodes=sum(row["failures"] for row in rows if row["has_lost_node"]),
+        job_ends=sum(row["failures"] for row in rows if row["closed_by"] == "job"),
+        never_ran=sum(row["failures"] for row in rows if row["never_ran"]),
+        first=FailedAttempt(**first["first"]),
+    )
+
+
+def _counted(rows: Iterable[Row], column: str) -> Mapping[str, int]:
+    counts: Counter[str] = Counter()
+    for row in rows:
+        if row[column] is not None:
+            counts[row[column]] += row["failures"]
+    return dict(counts.most_common())
+
+
+_ATTEMPT_FIELDS = frozenset(FailedAttempt.__dataclass_fields__)
+
+
+def failed_attempt(row: Row) -> FailedAttempt:
+    """A row of `FIRST_FAILURES`."""
+    known = {name: value for name, value in row.items() if name in _ATTEMPT_FIELDS and value is not None}
+    return FailedAttempt(**known, actor_death=_death_context(row["death_cause"]))
+
+
+def _death_context(death_cause: str | None) -> Mapping[str, Any]:
+    if not death_cause:
+        return {}
+    try:
+        return msgspec.json.decode(death_cause, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}

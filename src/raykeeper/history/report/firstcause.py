@@ -1,0 +1,140 @@
+"""From explanations to causes, the first one first. Pure.
+
+Failures that follow from others get the cause of those. One rule's explanations about the same subject are one cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from raykeeper.history.report.failures import FailureSet
+from raykeeper.history.report.model import Cause, Evidence, Sureness
+from raykeeper.history.report.rules.jobs import explain_jobs
+from raykeeper.history.report.rules.table import explain
+from raykeeper.history.report.situation import Explanation, Situation, moment
+
+_ORDER = tuple(Sureness)
+_EVIDENCE_LIMIT = 8
+_CRASH = "crashed_cluster"
+_OPEN = ("PENDING", "RUNNING")
+
+CauseKey = tuple[str, str]
+"""Rule and subject."""
+
+
+@dataclass
+class _Growing:
+    rule: str
+    explanation: Explanation
+    at_ns: int | None
+    evidence: list[Evidence] = field(default_factory=list)
+    explains: list[str] = field(default_factory=list)
+    failures: int = 0
+    lasting: int = 0
+    """Failures that no retry made good."""
+    ends_job: bool = False
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Causes in order, and for each fingerprint the place of its cause and how sure that is."""
+
+    causes: tuple[Cause, ...]
+    places: Mapping[str, tuple[int, Sureness]]
+
+
+def explain_all(situation: Situation) -> Explained:
+    """The causes of all failures. The first is the earliest of those that ended a job, or else of the lasting ones."""
+    found = {one.id: explain(one, situation) for one in situation.sets}
+    growing: dict[CauseKey, _Growing] = {}
+    keys: dict[str, tuple[CauseKey, Sureness]] = {}
+    for one in sorted(situation.sets, key=lambda one: (one.first_ns, one.id)):
+        chain = list(_chain(one.id, found))
+        root, (rule, explanation) = chain[-1], found[chain[-1]]
+        key = (rule, explanation.subject or root)
+        _grow(growing, key, explanation, one, [found[link][1] for link in chain])
+        keys[one.id] = key, max((found[link][1].sureness for link in chain), key=_ORDER.index)
+    _add_jobs(growing, keys, situation)
+    _add_crash(growing, situation)
+    order = sorted(growing, key=lambda key: (*_rank(growing[key]), key))
+    place = {key: number for number, key in enumerate(order)}
+    causes = tuple(_cause(growing[key]) for key in order)
+    return Explained(causes, {id_: (place[key], sureness) for id_, (key, sureness) in keys.items()})
+
+
+def _chain(start: str, found: Mapping[str, tuple[str, Explanation]]) -> Iterator[str]:
+    """From a set to the one it follows from, and so on; each at most once."""
+    seen: set[str] = set()
+    link = start
+    while link in found and link not in seen:
+        seen.add(link)
+        yield link
+        link = found[link][1].because_of or ""
+
+
+def _grow(
+    growing: dict[CauseKey, _Growing],
+    key: CauseKey,
+    explanation: Explanation,
+    failed: FailureSet,
+    chain: Sequence[Explanation],
+) -> None:
+    cause = growing.setdefault(key, _Growing(key[0], explanation, explanation.at_ns))
+    cause.at_ns = min(filter(None, (cause.at_ns, explanation.at_ns)), default=None)
+    cause.evidence += [fact for link in reversed(chain) for fact in link.evidence if fact not in cause.evidence]
+    cause.explains.append(failed.id)
+    cause.failures += failed.failures
+    cause.lasting += failed.failures - failed.recovered
+
+
+def _add_jobs(
+    growing: dict[CauseKey, _Growing], keys: Mapping[str, tuple[CauseKey, Sureness]], situation: Situation
+) -> None:
+    """A job that ended because of a known cause makes that one fatal; else its end is a cause of its own."""
+    for found in explain_jobs(situation):
+        explanation = found.explanation
+        known = keys.get(explanation.because_of or "")
+        key = known[0] if known else (found.rule, explanation.subject)
+        cause = growing.setdefault(key, _Growing(found.rule, explanation, explanation.at_ns))
+        cause.evidence += [fact for fact in explanation.evidence if fact not in cause.evidence]
+        cause.ends_job = True
+
+
+def _add_crash(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
+    """A head that fell silent took everything with it that was open then."""
+    ending = situation.ending
+    has_open_job = any(job.status in _OPEN for job in situation.jobs)
+    if not ending.is_crash or ending.ended_at is None or not (ending.cut_off or has_open_job):
+        return
+    facts = [Evidence("session", "the head's heartbeats stopped and it never said that it ended", ending.ended_at)]
+    if ending.cut_off:
+        facts.append(Evidence("session", f"{ending.cut_off} attempts were open at that time"))
+    at_ns = int(ending.ended_at.timestamp() * 1000) * 1_000_000
+    lost = Explanation("the cluster's head was lost", Sureness.LIKELY, tuple(facts), at_ns)
+    growing[_CRASH, ""] = _Growing(_CRASH, lost, at_ns, facts, failures=ending.cut_off, lasting=ending.cut_off)
+
+
+def _rank(cause: _Growing) -> tuple[bool, bool, bool, int]:
+    """What ended a job first, then what lasted; what was asked for last; the earliest before the later ones."""
+    return (
+        cause.explanation.is_intended and not cause.ends_job,
+        not cause.ends_job,
+        not cause.lasting and not cause.ends_job,
+        cause.at_ns or 0,
+    )
+
+
+def _cause(cause: _Growing) -> Cause:
+    explanation = cause.explanation
+    return Cause(
+        rule=cause.rule,
+        title=explanation.title,
+        sureness=explanation.sureness,
+        at=moment(cause.at_ns),
+        evidence=tuple(replace(fact, text=fact.text.strip()) for fact in cause.evidence[:_EVIDENCE_LIMIT]),
+        explains=tuple(cause.explains),
+        failures=cause.failures,
+        is_intended=explanation.is_intended,
+        ends_job=cause.ends_job,
+    )

@@ -1,0 +1,1 @@
+"""Rules that explain failures: small pure functions, gathered in one table."""

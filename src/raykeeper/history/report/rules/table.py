@@ -1,0 +1,47 @@
+"""The table of rules: for each set of failures the first that answers is believed, so the strongest stand first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from raykeeper.history.report.failures import FailureSet
+from raykeeper.history.report.rules.asked_for import cancelled, ended_actor, ended_with_job
+from raykeeper.history.report.rules.infrastructure import crashed_worker, lost_node, lost_object, out_of_memory
+from raykeeper.history.report.rules.passed_on import failed_constructor, failed_dependency, restarting_actor
+from raykeeper.history.report.rules.starting import (
+    failed_environment,
+    never_scheduled,
+    raised_exception,
+    unexplained,
+    unschedulable,
+)
+from raykeeper.history.report.situation import Explanation, Situation
+
+Rule = Callable[[FailureSet, Situation], Explanation | None]
+
+RULES: tuple[Rule, ...] = (
+    failed_environment,
+    unschedulable,
+    failed_dependency,
+    raised_exception,
+    failed_constructor,
+    cancelled,
+    out_of_memory,
+    lost_node,
+    never_scheduled,
+    ended_with_job,
+    ended_actor,
+    crashed_worker,
+    restarting_actor,
+    lost_object,
+)
+"""What Ray itself says comes before what is inferred from time and place."""
+
+
+def explain(failed: FailureSet, situation: Situation) -> tuple[str, Explanation]:
+    """The name of the rule that knows why, and what it says."""
+    for rule in RULES:
+        found = rule(failed, situation)
+        if found is not None:
+            return rule.__name__, found
+    return unexplained.__name__, unexplained(failed, situation)

@@ -1,0 +1,54 @@
+"""What rules decide from: all failures of the scope, its jobs, and how the session ended. Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from raykeeper.history.report.failures import FailureSet
+from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
+
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the session ended, as far as its nodes said so."""
+
+    ended_at: datetime | None = None
+    """None while it runs."""
+    is_crash: bool = False
+    """Its head fell silent without a word."""
+    cut_off: int = 0
+    """Attempts that were open when the cluster ended."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    sets: Sequence[FailureSet]
+    jobs: Sequence[JobOutcome] = ()
+    ending: Ending = Ending()
+
+    @property
+    def jobs_by_id(self) -> Mapping[str, JobOutcome]:
+        return {job.job_id: job for job in self.jobs if job.job_id}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a rule found: a cause of its own, or another set of failures from which these follow."""
+
+    title: str
+    sureness: Sureness
+    evidence: tuple[Evidence, ...]
+    at_ns: int | None = None
+    because_of: str | None = None
+    """Fingerprint of the set they follow from; its cause is theirs."""
+    subject: str = ""
+    """What the cause is about; explanations by one rule with the same subject are one cause. Empty: these failures."""
+    is_intended: bool = False
+
+
+def moment(ns: int | None) -> datetime | None:
+    return None if ns is None else datetime.fromtimestamp(ns // _NS, UTC).replace(microsecond=ns % _NS // 1000)

@@ -1,0 +1,71 @@
+"""The statements behind a report. Each answers a bounded number of rows, whatever the size of the session."""
+
+from __future__ import annotations
+
+from raykeeper.history.report.fingerprint import (
+    ARGUMENT_MARK,
+    COLLAPSED,
+    CUT,
+    HEAD_CHARS,
+    NESTED_MARK,
+    TAIL_CHARS,
+    Wrapping,
+)
+
+IN_SCOPE = "type <> 'DRIVER_TASK' AND has_definition AND ($job_id::VARCHAR IS NULL OR job_id = $job_id)"
+"""Tasks that Ray lists, of one job or of all."""
+
+COUNTED_ATTEMPTS = f"""
+    SELECT count(*) AS attempts, count(*) FILTER (WHERE state = 'FAILED') AS failures,
+           count(*) FILTER (WHERE closed_by = 'cluster') AS cut_off
+    FROM task_list WHERE {IN_SCOPE}
+"""  # noqa: S608 - made of constants
+
+DIGEST = f"""regexp_replace(
+    CASE WHEN length(message) > {HEAD_CHARS + TAIL_CHARS + len(CUT)}
+    THEN left(message, {HEAD_CHARS}) || '{CUT}' || right(message, {TAIL_CHARS}) ELSE message END,
+    '{COLLAPSED}', '0', 'g')"""
+"""`fingerprint.digest` as the database does it."""
+
+WRAPPING = f"""CASE WHEN contains(message, '{ARGUMENT_MARK}') THEN '{Wrapping.ARGUMENT}'
+    WHEN contains(message, '{NESTED_MARK}') THEN '{Wrapping.NESTED}' ELSE '{Wrapping.OWN}' END"""
+
+GROUPED_FAILURES = f"""
+    WITH failed AS (
+        SELECT task_id, attempt_number, func_or_class_name, error_type, closed_by, end_ns, node_id, worker_id,
+               start_ns IS NULL AND worker_id IS NULL AS never_ran, coalesce(error_message, '') AS message
+        FROM tasks WHERE state = 'FAILED' AND {IN_SCOPE}
+    ),
+    tried_again AS (SELECT DISTINCT task_id FROM task_list WHERE state = 'FINISHED' AND attempt_number > 0),
+    lost_nodes AS (SELECT node_id, end_ns FROM nodes WHERE end_ns IS NOT NULL)
+    SELECT error_type, failed.closed_by, never_ran, func_or_class_name AS function, exit_type AS worker_exit,
+           lost_nodes.node_id IS NOT NULL AS has_lost_node, {WRAPPING} AS wrapping, {DIGEST} AS digest,
+           count(*) AS failures, count(tried_again.task_id) AS recovered,
+           min(failed.end_ns) AS first_ns, max(failed.end_ns) AS last_ns,
+           arg_min({{'task_id': failed.task_id, 'attempt_number': attempt_number}},
+                   {{'ns': failed.end_ns, 'task_id': failed.task_id}}) AS first,
+           (list(DISTINCT failed.node_id ORDER BY failed.node_id) FILTER (failed.node_id IS NOT NULL))[:$node_limit]
+               AS nodes
+    FROM failed
+    LEFT JOIN tried_again ON tried_again.task_id = failed.task_id
+    LEFT JOIN workers ON workers.worker_id = failed.worker_id
+    LEFT JOIN lost_nodes ON lost_nodes.node_id = failed.node_id
+        AND lost_nodes.end_ns BETWEEN failed.end_ns - $slack_ns AND failed.end_ns + $slack_ns
+    GROUP BY ALL ORDER BY failures DESC, first_ns, digest LIMIT $row_limit
+"""  # noqa: S608 - made of constants
+"""Failed attempts by what was said of them and by what happened around them."""
+
+FIRST_FAILURES = """
+    SELECT t.task_id, t.attempt_number, t.job_id, t.name, t.type, t.func_or_class_name AS function, t.end_ns,
+           t.node_id, t.worker_id, t.actor_id, t.required_resources, t.closed_by,
+           left(t.error_message, $message_limit) AS message,
+           w.exit_type, w.exit_detail, w.end_ns AS worker_end_ns, w.pid,
+           n.end_ns AS node_end_ns, n.node_ip, n.death_reason, n.death_message,
+           a.class_name, a.death_cause, a.end_ns AS actor_end_ns
+    FROM tasks AS t
+    LEFT JOIN workers AS w ON w.worker_id = t.worker_id
+    LEFT JOIN nodes AS n ON n.node_id = t.node_id
+    LEFT JOIN actors AS a ON a.actor_id = t.actor_id
+    WHERE t.state = 'FAILED' AND t.task_id IN (SELECT unnest($task_ids::VARCHAR[]))
+"""
+"""The first attempt of each group, with what is known of its worker, node and actor."""

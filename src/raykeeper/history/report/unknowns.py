@@ -1,0 +1,57 @@
+"""What a report cannot know: data that never arrived, cannot be read, or was dropped before anybody kept it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raykeeper.history.opened import OpenedSession
+from raykeeper.history.report.situation import Ending
+
+_GAPS_NAMED = 5
+
+
+def unknowns_of(session: OpenedSession, ending: Ending) -> Iterator[tuple[str, str]]:
+    """Each kind of missing data, with what is missing."""
+    if not session.progress.is_done:
+        done, total = session.progress.done_bytes, session.progress.total_bytes
+        yield "not read yet", f"{total - done} of {total} bytes of events are still being read"
+    yield from _gaps(session)
+    yield from _dropped(session)
+    yield from _left_behind(session)
+    if ending.is_crash:
+        yield "no end", "the head never said that it ended, so its last seconds are missing and open tasks stay open"
+    elif session.ended_at is None:
+        yield "still running", f"what happened after {session.as_of:%Y-%m-%d %H:%M:%S} UTC is not in it"
+
+
+def _gaps(session: OpenedSession) -> Iterator[tuple[str, str]]:
+    for gap in session.gaps[:_GAPS_NAMED]:
+        lines = f"{gap.lines} lines" if gap.lines else "an unknown number of lines"
+        yield "unreadable", f"{lines} of {gap.key}: {gap.reason}"
+    if len(session.gaps) > _GAPS_NAMED:
+        yield "unreadable", f"{len(session.gaps) - _GAPS_NAMED} more objects could not be read"
+
+
+def _dropped(session: OpenedSession) -> Iterator[tuple[str, str]]:
+    """The last word of each node counts: that of its end, where it had one."""
+    last = {node.node_id: node.delivery for node in session.nodes} | {end.node_id: end.delivery for end in session.ends}
+    dropped = sum(delivery.ray_dropped_events for delivery in last.values())
+    set_aside = sum(delivery.events_set_aside for delivery in last.values())
+    lost_logs = sum(delivery.lost_log_bytes for delivery in last.values())
+    if dropped:
+        yield "dropped by Ray", f"{dropped} events were dropped by Ray itself before they reached the collector"
+    if set_aside:
+        yield "set aside", f"{set_aside} events could not be understood and were set aside"
+    if lost_logs:
+        yield "lost logs", f"{lost_logs} bytes of logs were deleted before they could be kept"
+
+
+def _left_behind(session: OpenedSession) -> Iterator[tuple[str, str]]:
+    for end in session.ends:
+        if not end.is_complete:
+            sizes = f"{end.missing_event_bytes} bytes of events and {end.missing_log_bytes} bytes of logs"
+            yield "left behind", f"node {end.node_id} ended before {sizes} were sent"
+    ended = {end.node_id for end in session.ends}
+    silent = [node.node_id for node in session.nodes if node.node_id not in ended and node.role == "worker"]
+    if silent and session.ended_at is not None:
+        yield "silent nodes", f"{len(silent)} worker nodes never said that they ended; their last seconds are missing"
