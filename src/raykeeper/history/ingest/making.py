@@ -32,6 +32,7 @@ from raykeeper.history.ingest.jobs import Batch, Gap, Merged, MergeOrder, Projec
 from raykeeper.history.ingest.manifests import Manifest, TableFile, input_name, is_worth_publishing
 from raykeeper.history.ingest.workbench import Limits
 from raykeeper.history.localcache import LocalCache
+from raykeeper.history.tables import TASKS
 from raykeeper.layout.keys import SessionId, parse_sealed_key, table_key
 from raykeeper.storage.store import ObjectStore
 
@@ -62,6 +63,8 @@ class Wanted:
         known = self.known
         if known is None or self.is_final or known.cluster_end_ns != self.cluster_end_ns:
             return False
+        if not known.tables.get(TASKS.name):
+            return False  # nothing to keep them apart from
         new_bytes = sum(segment.size for segment in self.new)
         unfolded = known.input_bytes - known.folded_bytes + new_bytes
         return not (is_worth_publishing(known, new_bytes) or is_worth_folding(known.folded_bytes, unfolded, new_bytes))
