@@ -21,7 +21,7 @@ _PARTIAL_ROW_GROUP = 2_048  # that each partition's file holds in memory; as few
 
 
 class Projector:
-    """Writes each batch's partial rows into a folder of its name; tasks in partitions by the first bits of their ids."""
+    """Writes each batch's partial rows into a folder of its name, tasks parted by the first bits of their ids."""
 
     def __init__(self, room: Room, partials: Path, scratch: Path, partition_bits: int) -> None:
         self._room = room
