@@ -10,6 +10,8 @@ from starlette.responses import Response
 from raykeeper.history.failures import NoSession
 from raykeeper.layout.keys import SessionId
 
+LATEST = "latest"
+"""In the place of a session's name: the one of that cluster that started last."""
 SESSION_PATH = "/s/{namespace}/{cluster}/{session}"
 NAMESPACE_COOKIE, CLUSTER_COOKIE, SESSION_COOKIE = "cluster_namespace", "cluster_name", "session_name"
 OWNER_COOKIES = ("owner_kind", "owner_name")

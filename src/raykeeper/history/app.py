@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from raykeeper.history.access import LocalNamesOnly, TokenAccess
-from raykeeper.history.addressing import SESSION_PATH, renew_cookies, session_of_cookies, session_of_path
+from raykeeper.history.addressing import LATEST, SESSION_PATH, renew_cookies, session_of_cookies, session_of_path
 from raykeeper.history.answers import not_found_response, text_response, trouble_response
 from raykeeper.history.asked import Asked, Database, MetricsLinks, Session
 from raykeeper.history.catalog import Catalog
@@ -70,6 +70,12 @@ class Parts:
         await self.check_known(session)
         return Asked(await self.sessions.open(session), self.database, self.logs, self.links)
 
+    async def resolve(self, session: SessionId) -> SessionId:
+        """The session that `latest` means now; a websocket is not redirected to it."""
+        if session.session != LATEST:
+            return session
+        return await self.catalog.newest_of_cluster(session.namespace, session.cluster) or session
+
     async def check_known(self, session: SessionId) -> None:
         """Raises SessionMissing where the store has nothing of the session."""
         if not await self.catalog.is_known(session):
@@ -95,8 +101,8 @@ def _own_routes(parts: Parts) -> list[BaseRoute]:
         ("/clusters", lambda request: list_clusters(request, catalog)),
         ("/enter_cluster/{namespace}/{kind}/{name}", lambda request: enter_cluster(request, catalog)),
         ("/enter_cluster/{namespace}/{kind}/{name}/{session}", lambda request: enter_cluster(request, catalog)),
-        ("/s/{namespace}/{cluster}/latest", pages.redirect_to_latest),
-        ("/s/{namespace}/{cluster}/latest/{rest:path}", pages.redirect_to_latest),
+        (f"/s/{{namespace}}/{{cluster}}/{LATEST}", pages.redirect_to_latest),
+        (f"/s/{{namespace}}/{{cluster}}/{LATEST}/{{rest:path}}", pages.redirect_to_latest),
         (SESSION_PATH, pages.add_slash),
     ]
     routes: list[BaseRoute] = [Route(path, _guarded(parts, path, handler)) for path, handler in handlers]
@@ -167,7 +173,7 @@ def _session_handler(parts: Parts, endpoint: Endpoint, session_of: SessionOf, *,
 async def _tail(websocket: WebSocket, parts: Parts, session_of: SessionOf) -> None:
     """A websocket is refused as a request would be, before it is accepted."""
     try:
-        session = session_of(websocket)
+        session = await parts.resolve(session_of(websocket))
         await tail_job_logs(websocket, lambda: parts.ask(session), parts.logs, parts.heartbeats)
     except Exception as error:  # a request is a loop's top
         if websocket.application_state.name != "CONNECTING":

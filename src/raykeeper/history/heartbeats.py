@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +24,9 @@ _RUNNING_SECONDS = 5.0  # a heartbeat comes every 30 s
 _FINAL_SECONDS = 300.0  # a final session may be reopened by a head that starts again
 _OPENED_AT_ONCE = 16
 _REMEMBERED = 20_000
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 log = Log("raykeeper.history.heartbeats")
 
@@ -111,7 +115,7 @@ def _is_last(end: datetime | None, beat: datetime) -> bool:
     return end is not None and end >= beat
 
 
-def _remember(memory: OrderedDict, key: object, value: object) -> None:  # type: ignore[type-arg]  # of any kind
+def _remember(memory: OrderedDict[K, V], key: K, value: V) -> None:
     memory[key] = value
     memory.move_to_end(key)
     while len(memory) > _REMEMBERED:

@@ -242,9 +242,10 @@ async def test_the_log_of_a_job_that_ended_is_tailed_and_closed(
 ) -> None:
     packs.add("job-driver-train-1.log", b"hello\n")
     await packs.put()
-    async with http.ws_connect(f"{session_url()}/api/jobs/train-1/logs/tail") as socket:
-        assert [message.data async for message in socket] == ["hello\n"]
-    assert socket.close_code == 1000
+    for session in (SESSION.session, "latest"):
+        async with http.ws_connect(f"/s/team-a/train/{session}/api/jobs/train-1/logs/tail") as socket:
+            assert [message.data async for message in socket] == ["hello\n"]
+        assert socket.close_code == 1000
 
 
 async def test_the_log_of_a_running_job_is_tailed_until_the_job_ends(

@@ -10,16 +10,17 @@ from raykeeper.history.asked import Asked
 from raykeeper.history.endpoints.logs_resolve import is_node, node_of_ip
 from raykeeper.history.logs.globs import InvalidPattern, matching_names
 from raykeeper.history.logs.groups import grouped
+from raykeeper.history.logs.logquery import to_int
 from raykeeper.history.logs.logstore import LogStore, NodeFiles
 
 NO_NODE = "Both node id and node ip are not provided. Please provide at least one of them."
 
 
 async def list_logs(request: Request, asked: Asked, logs: LogStore) -> Response:
+    """Raises Unanswerable."""
     params = request.query_params
     node_id, node_ip = params.get("node_id"), params.get("node_ip")
-    if not params.get("timeout", "30").lstrip("-").isdecimal():
-        return trouble_response()
+    to_int(params.get("timeout", "30"))
     if not node_id and not node_ip:
         return refused_response(NO_NODE)
     if not node_id:

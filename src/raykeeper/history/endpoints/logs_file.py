@@ -8,7 +8,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from raykeeper.history.answers import Unanswerable, text_response, trouble_response
+from raykeeper.history.answers import text_response
 from raykeeper.history.asked import Asked
 from raykeeper.history.endpoints.logs_resolve import Found, LogUnknown, find_log
 from raykeeper.history.heartbeats import Heartbeats
@@ -18,11 +18,10 @@ from raykeeper.history.logs.logstore import FilePlace, LogStore
 
 
 async def get_log(request: Request, asked: Asked, logs: LogStore, heartbeats: Heartbeats) -> Response:
+    """Raises Unanswerable."""
+    query = parse_log_query(request.query_params, request.path_params["media_type"])
     try:
-        query = parse_log_query(request.query_params, request.path_params["media_type"])
         found = await find_log(asked, logs, query)
-    except Unanswerable:
-        return trouble_response()
     except LogUnknown as exc:
         return text_response(str(exc), 500)
     pieces = await started(read_log(asked, logs, heartbeats, query, found))

@@ -96,8 +96,8 @@ async def _wanted(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
         if node_id is None:
             raise LogUnknown(f"Node id needs to be specified for resolving filenames of pid {query.pid}")
         filename = await _worker_file(asked, logs, node_id, query.suffix, pid=query.pid)
-        return Wanted(node_id, filename) if filename else _nothing(query, node_id)
-    return Wanted(node_id or "", query.filename) if node_id and query.filename else _nothing(query, node_id)
+        return _wanted_file(query, node_id, filename)
+    return _wanted_file(query, node_id, query.filename)
 
 
 async def _of_actor(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
@@ -116,7 +116,7 @@ async def _of_actor(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
     for node_id, worker_id in dict.fromkeys(workers):
         if filename := await _worker_file(asked, logs, node_id, query.suffix, worker_id=worker_id):
             return Wanted(node_id, filename)
-    return _nothing(query, workers[0][0])
+    return _wanted_file(query, workers[0][0], None)
 
 
 async def _of_task(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
@@ -132,7 +132,7 @@ async def _of_task(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
         raise LogUnknown(ACTOR_TASK.format(actor_id=actor_id))
     if worker_id and not _says_ranges(asked):
         filename = await _worker_file(asked, logs, node_id, query.suffix, worker_id=worker_id)
-        return Wanted(node_id, filename) if filename else _nothing(query, node_id)
+        return _wanted_file(query, node_id, filename)
     raise LogUnknown(
         f"Could not find log file for task attempt:{attempt}."
         f"Worker id = {worker_id}, node id = {node_id},log_info = None"
@@ -176,7 +176,7 @@ def _says_ranges(asked: Asked) -> bool:
 async def _of_submission(asked: Asked, query: LogQuery) -> Wanted:
     job = await find_job(asked, query.submission_id)
     if job is None or job.submission_id != query.submission_id:
-        return _nothing(query, None)
+        return _wanted_file(query, None, None)
     if not job.driver_node_id:
         raise LogUnknown(
             f"Job {query.submission_id} has no driver node id info. This is likely a bug. Please file an issue."
@@ -205,8 +205,10 @@ def _check_id(text: str, size: int) -> None:
         raise LogUnknown(f"ID string needs to have length {size}, got {length}")
 
 
-def _nothing(query: LogQuery, node_id: str | None) -> Wanted:
-    """Never returns: Ray's message for what does not exist."""
+def _wanted_file(query: LogQuery, node_id: str | None, filename: str | None) -> Wanted:
+    """The file that was found for a request. Raises LogUnknown where there is none."""
+    if node_id and filename:
+        return Wanted(node_id, filename)
     given = {
         "node_id": node_id,
         "filename": None,

@@ -39,7 +39,7 @@ class LogQuery:
 
 def parse_log_query(params: Mapping[str, str], media_type: str) -> LogQuery:
     """Raises Unanswerable for what Ray answers with 500 and no reason."""
-    _int(params.get("timeout", "30"))
+    to_int(params.get("timeout", "30"))
     interval = params.get("interval")
     query = LogQuery(
         node_id=params.get("node_id", ""),
@@ -47,11 +47,11 @@ def parse_log_query(params: Mapping[str, str], media_type: str) -> LogQuery:
         filename=params.get("filename", ""),
         actor_id=params.get("actor_id", ""),
         task_id=params.get("task_id", ""),
-        attempt_number=_int(params.get("attempt_number", "0")),
+        attempt_number=to_int(params.get("attempt_number", "0")),
         submission_id=params.get("submission_id", ""),
-        pid=_int(params["pid"]) if params.get("pid") else None,
+        pid=to_int(params["pid"]) if params.get("pid") else None,
         suffix=cast(Suffix, params.get("suffix", "out")),
-        lines=_int(params.get("lines", str(DEFAULT_LINES))) or DEFAULT_LINES,
+        lines=to_int(params.get("lines", str(DEFAULT_LINES))) or DEFAULT_LINES,
         follows=media_type == "stream",
         interval_seconds=max(_LEAST_INTERVAL_SECONDS, _float(interval)) if interval else _DEFAULT_INTERVAL_SECONDS,
         download_name=params.get("download_filename", DEFAULT_DOWNLOAD_NAME),
@@ -76,7 +76,8 @@ def _check(query: LogQuery, media_type: str, *, has_interval: bool) -> None:
         raise Unanswerable(f"Invalid suffix: {query.suffix}. Must be one of 'out' or 'err'.")
 
 
-def _int(text: str) -> int:
+def to_int(text: str) -> int:
+    """Raises Unanswerable for what is no number, as Ray's handlers fail on it."""
     try:
         return int(text)
     except ValueError as exc:
