@@ -16,6 +16,7 @@ BENCHMARKS = (
     "idle",
     "rayclusters",
     "collector_events",
+    "collector_process",
     "history_ingest",
     "demo",
 )
