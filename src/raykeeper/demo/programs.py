@@ -17,6 +17,7 @@ from raykeeper.demo.commands import (
     ray_environment,
     token_environment,
 )
+from raykeeper.demo.driverlog import DriverLog
 from raykeeper.demo.errors import DemoFailed
 from raykeeper.demo.rayinstall import RayInstall
 from raykeeper.demo.rayjob import JobEnd, follow, submit
@@ -26,7 +27,7 @@ from raykeeper.demo.stored import newest_event
 from raykeeper.errors import Unavailable
 
 START_SECONDS = 240.0  # Ray needs ten, and much longer on a machine that does other things
-REMEMBER_SECONDS = 60.0  # for the history to show what Ray has said; two or three are usual
+REMEMBER_SECONDS = 120.0  # for the history to show what Ray has said; two or three are usual
 END_SECONDS = 60.0  # for Ray, and for the collector, whose grace period is 25
 
 
@@ -59,7 +60,12 @@ class Programs:
     def run_job(self, line: str, submission_id: str, screen: Screen) -> JobEnd:
         """Have Ray run the shell line, showing what it prints, until it ends."""
         self._wait(lambda: self._submitted(line, submission_id), self.head, "handing in the job")
-        return follow(self.dashboard, submission_id, screen.quote, self._children.check)
+        output = DriverLog(self._places.ray / "session_latest" / "logs" / f"job-driver-{submission_id}.log")
+        end = follow(
+            self.dashboard, submission_id, lambda: screen.quote(output.new_lines()), check=self._children.check
+        )
+        screen.quote(output.rest())
+        return end
 
     @property
     def session(self) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,16 +118,25 @@ def _install_folder() -> Path:
 
 def _installed(screen: Screen) -> RayInstall:
     folder = _install_folder()
-    with screen.step(f"installing Ray {RAY_VERSION} into {folder} (once; some 80 MB to fetch)"):
-        shutil.rmtree(folder, ignore_errors=True)  # what an earlier attempt left
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        for command in _install_commands(folder):
-            _run(command)
-        (folder / "complete").touch()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with screen.step(f"installing Ray {RAY_VERSION} into {folder} (once; some 80 MB to fetch)"), _alone(folder):
+        if not (folder / "complete").exists():
+            shutil.rmtree(folder, ignore_errors=True)  # what an earlier attempt left
+            for command in _install_commands(folder):
+                _run(command)
+            (folder / "complete").touch()
     found = look_for_ray(folder / "bin" / "python")
     if found is None:
         raise DemoFailed(f"Ray was installed into {folder} but is not there; delete the folder and try again")
     return found
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other demo installs there; a lock of the kernel's goes away with its process."""
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _install_commands(folder: Path) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from raykeeper.demo.asking import LocalServer
 from raykeeper.errors import Unavailable
 
 ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+PATIENCE_SECONDS = 60.0  # a job that uses all cores keeps the dashboard from answering for a while
 _LOOK_SECONDS = 0.3
 
 
@@ -45,19 +46,23 @@ def submit(dashboard: LocalServer, line: str, submission_id: str) -> None:
     dashboard.post("/api/jobs/", {"entrypoint": line, "submission_id": submission_id})
 
 
-def follow(
-    dashboard: LocalServer, submission_id: str, show: Callable[[Iterable[str]], None], check: Callable[[], None]
-) -> JobEnd:
-    """Show what the job says, line by line, until it ends. `check` raises where waiting has become pointless."""
-    shown = 0
+def follow(dashboard: LocalServer, submission_id: str, show: Callable[[], None], check: Callable[[], None]) -> JobEnd:
+    """Wait until the job ends, and let it `show` what it says meanwhile.
+
+    `check` raises where waiting has become pointless; so does a dashboard that is silent for long.
+    """
+    answered_at = time.monotonic()
     while True:
         check()
-        details = dashboard.get(f"/api/jobs/{submission_id}")
-        is_over = details["status"] in ENDED
-        lines = _lines_so_far(dashboard, submission_id, is_over=is_over)
-        show(lines[shown:])
-        shown = max(shown, len(lines))
-        if is_over:
+        try:
+            details = dashboard.get(f"/api/jobs/{submission_id}")
+            answered_at = time.monotonic()
+        except Unavailable:
+            if time.monotonic() - answered_at > PATIENCE_SECONDS:
+                raise
+            details = {"status": "PENDING"}
+        show()
+        if details["status"] in ENDED:
             return parse_end(submission_id, details)
         time.sleep(_LOOK_SECONDS)
 
@@ -67,15 +72,3 @@ def parse_end(submission_id: str, details: dict[str, Any]) -> JobEnd:
     return JobEnd(
         submission_id, details["status"], (details.get("message") or "").strip(), details.get("driver_exit_code")
     )
-
-
-def _lines_so_far(dashboard: LocalServer, submission_id: str, *, is_over: bool) -> list[str]:
-    """Whole lines; the last one may be without its end once the job is over."""
-    try:
-        text: str = dashboard.get(f"/api/jobs/{submission_id}/logs")["logs"]
-    except Unavailable:
-        return []  # there is no file before the script runs
-    lines = text.split("\n")
-    if lines[-1] == "" or not is_over:
-        lines.pop()
-    return lines

@@ -14,22 +14,19 @@ from types import FrameType
 
 from raykeeper.demo.children import Children
 from raykeeper.demo.commands import CLUSTER, NAMESPACE, Places, Ports, base_environment
-from raykeeper.demo.expected import differences
 from raykeeper.demo.ports import free_ports
 from raykeeper.demo.programs import Programs
 from raykeeper.demo.rayinstall import RayInstall, find_ray
 from raykeeper.demo.rayjob import JobEnd, entrypoint
 from raykeeper.demo.remembered import RememberedSession
-from raykeeper.demo.report import Report
 from raykeeper.demo.screen import Screen
 from raykeeper.demo.settings import DemoSettings
+from raykeeper.demo.telling import tell_outcome, tell_ways
 from raykeeper.errors import Misconfigured
 from raykeeper.layout.keys import SessionId
 
 WORKLOAD = Path(__file__).parent / "workload" / "failing_job.py"
-DEFAULT_HISTORY = "http://127.0.0.1:8080"  # where `raykeeper history` listens when nobody says otherwise
-AS_EXPECTED, OTHERWISE, INTERRUPTED = 0, 1, 130
-"""130 is what a shell says of Ctrl-C. With a script of the user's own the code is that of the script."""
+INTERRUPTED = 130  # as a shell says of Ctrl-C
 _LOOK_SECONDS = 0.5
 
 
@@ -59,8 +56,8 @@ def _show(settings: DemoSettings, programs: Programs, ray: RayInstall, children:
     with screen.step("ending Ray; the collector sends the rest, and the history server opens the dead session"):
         programs.end_ray(remembered, end.submission_id)
     report = remembered.report()
-    code = _tell(settings, report, end, screen)
-    _tell_ways(settings, remembered, ray, end, screen)
+    code = tell_outcome(settings, report, end, screen)
+    tell_ways(settings, remembered, ray, end, screen)
     if not settings.exits:
         _serve_until_interrupted(children, screen)
     return code
@@ -71,41 +68,6 @@ def _run_job(settings: DemoSettings, programs: Programs, ray: RayInstall, screen
     submission_id = f"demo-{time.strftime('%H%M%S')}"
     with screen.step("running " + (" ".join(command) if settings.command else "a job in which some tasks fail")):
         return programs.run_job(entrypoint(command, Path.cwd()), submission_id, screen)
-
-
-def _tell(settings: DemoSettings, report: Report, end: JobEnd, screen: Screen) -> int:
-    """Show what the history knows; the exit code that follows from it."""
-    screen.say()
-    screen.say("Ray is gone. What the history says of it:", "bold")
-    for line in report.lines():
-        screen.say(f"  {line}")
-    screen.say()
-    if settings.command:
-        screen.say(f"the script ended with code {end.shell_code} ({end.status})")
-        return end.shell_code
-    found = list(differences(report, end))
-    for difference in found:
-        screen.say(f"not as expected: {difference}", "red")
-    return OTHERWISE if found else AS_EXPECTED
-
-
-def _tell_ways(
-    settings: DemoSettings, remembered: RememberedSession, ray: RayInstall, end: JobEnd, screen: Screen
-) -> None:
-    """How to look at the dead session: now, or later where the server ends with us."""
-    address = remembered.url.rstrip("/")
-    if settings.exits:
-        screen.say(f"its history stays in {settings.folder}; to look at it:")
-        screen.say(f"  raykeeper history --store={settings.folder.as_uri()} --dashboard-dir={ray.dashboard}")
-        screen.say(f"  then its dashboard is at {DEFAULT_HISTORY}{remembered.path}/")
-        return
-    screen.say("its dashboard:  " + remembered.url, "bold")
-    screen.say("all sessions:   " + remembered.history.url)
-    screen.say("on the command line:")
-    screen.say(f"  {ray.command} list tasks --address {address} --filter state=FAILED")
-    screen.say(f"  {ray.command} summary tasks --address {address}")
-    screen.say(f"  {ray.command} job logs {end.submission_id} --address {address}")
-    screen.say(f"its history stays in {settings.folder}")
 
 
 def _serve_until_interrupted(children: Children, screen: Screen) -> None:
