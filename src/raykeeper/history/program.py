@@ -19,6 +19,7 @@ from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database, DatabaseSettings
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
+from raykeeper.history.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.pages.dashboard import find_dashboard
 from raykeeper.history.serving import make_server, open_listener
@@ -59,7 +60,8 @@ async def _answer(settings: HistorySettings, store: StoreSettings, folder: Path,
 @asynccontextmanager
 async def built_parts(settings: HistorySettings, store: StoreSettings, folder: Path) -> AsyncIterator[Parts]:
     """The real parts; nothing is asked of the store yet."""
-    clock, objects = SystemClock(), open_store(store)
+    clock = SystemClock()
+    objects = KubeRayOverlay(open_store(store), clock)
     sessions = Sessions(objects, clock, SessionsSettings(folder, cache_bytes=settings.cache.max_bytes))
     database = Database(folder, DatabaseSettings(memory_bytes=settings.cache.query_memory_bytes))
     try:

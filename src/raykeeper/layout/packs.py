@@ -89,8 +89,13 @@ class PackWriter:
 
     def to_bytes(self) -> bytes:
         """The finished pack."""
-        index = self._compressor.compress(msgspec.msgpack.encode(PackIndex(tuple(self._frames), tuple(self._gaps))))
-        return b"".join([*self._parts, index, _TRAILER.pack(len(index), MAGIC)])
+        return b"".join([*self._parts, encode_index(PackIndex(tuple(self._frames), tuple(self._gaps)))])
+
+
+def encode_index(index: PackIndex) -> bytes:
+    """What ends a pack: the index and the trailer behind it."""
+    packed = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress(msgspec.msgpack.encode(index))
+    return packed + _TRAILER.pack(len(packed), MAGIC)
 
 
 def index_size(tail: bytes) -> int:

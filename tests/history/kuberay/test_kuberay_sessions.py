@@ -1,0 +1,191 @@
+"""A bucket of KubeRay 1.7 opens without conversion, and says what the same run says in our layout."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp
+
+from asking import ask
+from ingest_scene import local_store, read_rows
+from kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLACES, PLAIN, EventForm, KubeRayBucket
+from raycapture import ASKED_AT, HEAD, NODES, WORKER, RayCapture, put_into
+from raykeeper.clock import SystemClock
+from raykeeper.history.app import make_app
+from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
+from raykeeper.history.kuberay.keys import KubeRayPlace
+from raykeeper.history.kuberay.overlay import KubeRayOverlay
+from raykeeper.history.opened import OpenedSession
+from raykeeper.history.program import built_parts
+from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
+from raykeeper.layout.keys import SessionId
+from raykeeper.storage.settings.urls import parse_store_url
+from raykeeper.storage.store import ObjectStore
+
+PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
+SERVE = "/api/serve/applications/"
+ENTITIES = ("tasks", "actors", "jobs", "nodes", "workers")
+
+
+async def fill(bucket: KubeRayBucket, capture: RayCapture, *, with_logs: bool = False) -> None:
+    """The recorded run as KubeRay's collectors leave it; logs come with a graceful end alone."""
+    for number, node in enumerate(NODES):
+        events = capture.events(node, ASKED_AT["final"])
+        await bucket.put_events(node.node_id, events, opened_ns=OPENED_NS + number * 10**9)
+        if with_logs:
+            await bucket.put_logs(node.node_id, capture.log_files(node))
+    answers = {recorded.path: recorded.body for recorded in capture.requests("final")}
+    for path in (PLACEMENT_GROUPS, SERVE, "/timezone", "/api/v0/cluster_metadata"):
+        await bucket.put_answer(path, answers[path])
+
+
+@asynccontextmanager
+async def opened(store: ObjectStore, session: SessionId, folder: Path) -> AsyncIterator[OpenedSession]:
+    sessions = Sessions(store, SystemClock(), SessionsSettings(folder, patience=timedelta(minutes=1)))
+    try:
+        yield await sessions.open(session)
+    finally:
+        await sessions.close()
+
+
+async def rows(session: OpenedSession, table: str) -> list[dict[str, Any]]:
+    """JSON in them is compared by value: KubeRay's collector writes the keys in another order."""
+    await session.tables.fetch([table])
+    found = [{name: by_value(value) for name, value in row.items()} for row in read_rows(session.tables[table])]
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True, default=str))
+
+
+def by_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: by_value(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [by_value(item) for item in value]
+    is_json = isinstance(value, str) and value[:1] + value[-1:] in ("{}", "[]")
+    return json.loads(value) if is_json else value
+
+
+@asynccontextmanager
+async def server(bucket: Path, folder: Path) -> AsyncIterator[ASGIApp]:
+    """The history server as the command line builds it."""
+    url = f"file://{bucket}"
+    async with built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), folder) as parts:
+        yield make_app(parts)
+
+
+def url_of(place: KubeRayPlace) -> str:
+    id_ = place.session
+    return f"/s/{id_.namespace}/{id_.cluster}/{id_.session}"
+
+
+@pytest.mark.parametrize(("place", "form"), [(PLAIN, "lines"), (OF_A_JOB, "gzip"), (OF_A_SERVICE, "array")])
+async def test_tables_of_a_kuberay_bucket_are_those_of_our_layout(
+    raycapture: RayCapture, tmp_path: Path, place: KubeRayPlace, form: EventForm
+) -> None:
+    ours, theirs = local_store(tmp_path / "ours"), local_store(tmp_path / "theirs")
+    await put_into(ours, raycapture, "final", place.session)
+    bucket = KubeRayBucket(theirs, place, form)
+    await bucket.put_marker()
+    await fill(bucket, raycapture)
+    overlay = KubeRayOverlay(theirs, SystemClock())
+    async with (
+        opened(ours, place.session, tmp_path / "a") as expected,
+        opened(overlay, place.session, tmp_path / "b") as found,
+    ):
+        for table in ENTITIES:
+            pairs = zip(await rows(found, table), await rows(expected, table), strict=True)
+            assert [pair for pair in pairs if pair[0] != pair[1]] == [], table
+        assert found.tasks == expected.tasks > 0
+        assert found.gaps == ()
+        assert found.record is not None
+        assert (found.record.owner_kind, found.record.owner_name) == (place.owner_kind, place.owner)
+        assert found.record.head_node_id == HEAD.node_id
+        for path in (PLACEMENT_GROUPS, SERVE, "/timezone"):
+            assert json.loads(bytes(found.polled[path].body)) == json.loads(bytes(expected.polled[path].body))
+
+
+async def test_a_kuberay_bucket_is_served_like_any_other(raycapture: RayCapture, tmp_path: Path) -> None:
+    store = local_store(tmp_path / "bucket")
+    for place in PLACES:
+        bucket = KubeRayBucket(store, place, "gzip")
+        await bucket.put_marker()
+        await fill(bucket, raycapture, with_logs=True)
+    async with server(tmp_path / "bucket", tmp_path) as app:
+        page = await ask(app, "/")
+        assert re.findall(r'class="state (\w+)"', page.text) == ["ended"] * 3
+        assert all(f"{url_of(place)}/" in page.text for place in PLACES)
+        owners = {(row["name"], row.get("ownerKind")) for row in (await ask(app, "/clusters")).body}
+        assert owners == {(place.session.cluster, place.owner_kind or None) for place in PLACES}
+        tasks = await ask(app, f"{url_of(OF_A_JOB)}/api/v0/tasks?limit=10000&detail=1")
+        assert tasks.status == 200
+        assert tasks.body["data"]["result"]["total"] > 100
+        assert (await ask(app, f"{url_of(OF_A_SERVICE)}{SERVE}")).body["applications"]
+        latest = await ask(app, f"/s/golden/{OF_A_JOB.session.cluster}/latest/")
+        assert latest.headers["location"] == f"{url_of(OF_A_JOB)}/"
+        await same_logs(app, raycapture)
+
+
+async def same_logs(app: ASGIApp, capture: RayCapture) -> None:
+    """Every file of the worker is there byte for byte, and its end without the rest."""
+    for path, data in capture.log_files(WORKER).items():
+        query = f"node_id={WORKER.node_id}&filename={path}"
+        whole = await ask(app, f"{url_of(PLAIN)}/api/v0/logs/file?{query}&lines=-1&format=leading_1")
+        assert whole.status == 200, path
+        assert data.decode(errors="replace") in whole.content.decode(errors="replace"), path
+    tail = await ask(app, f"{url_of(PLAIN)}/api/v0/logs/file?node_id={HEAD.node_id}&filename=gcs_server.out&lines=2")
+    last = capture.log_files(HEAD)["gcs_server.out"].splitlines(keepends=True)[-2:]
+    assert b"".join(last).decode() in tail.text
+
+
+async def test_a_session_without_a_marker_is_found_when_its_path_is_asked(
+    raycapture: RayCapture, tmp_path: Path
+) -> None:
+    for place in (PLAIN, OF_A_JOB):
+        await fill(KubeRayBucket(local_store(tmp_path / "bucket"), place), raycapture)
+    async with server(tmp_path / "bucket", tmp_path) as app:
+        for place in (PLAIN, OF_A_JOB):
+            assert (await ask(app, f"{url_of(place)}/api/v0/tasks?limit=1")).status == 200
+        nowhere = url_of(PLAIN).replace("golden", "silver")
+        assert (await ask(app, f"{nowhere}/api/v0/tasks?limit=1")).status == 404
+
+
+async def test_a_session_that_is_in_our_layout_too_is_read_from_there_alone(
+    raycapture: RayCapture, tmp_path: Path
+) -> None:
+    store = local_store(tmp_path / "bucket")
+    bucket = KubeRayBucket(store, PLAIN)
+    await bucket.put_marker()
+    await bucket.put_events("cc" * 28, raycapture.events(WORKER, ASKED_AT["final"]))
+    await put_into(store, raycapture, "final", PLAIN.session)
+    overlay = KubeRayOverlay(store, SystemClock())
+    assert [stat async for stat in overlay.list(PLAIN.session.prefix)] == [
+        stat async for stat in store.list(PLAIN.session.prefix)
+    ]
+    day = [stat.key async for stat in overlay.list("v1/catalog/2026-11-15/")]
+    assert len(day) == 1
+
+
+async def test_a_damaged_event_file_is_a_gap_and_its_first_lines_count(raycapture: RayCapture, tmp_path: Path) -> None:
+    store = local_store(tmp_path / "bucket")
+    await fill(KubeRayBucket(store, PLAIN, "gzip"), raycapture)
+    files = [stat async for stat in store.list(f"{PLAIN.prefix}{HEAD.node_id}/job_events/")]
+    largest = max(files, key=lambda stat: stat.size)
+    await store.put(largest.key, (await store.get(largest.key))[: largest.size // 2])
+    async with opened(KubeRayOverlay(store, SystemClock()), PLAIN.session, tmp_path / "cache") as found:
+        assert len(found.gaps) == 1
+        assert len(await rows(found, "tasks")) > 10
+
+
+async def test_a_session_of_which_nothing_is_stored_is_missing(tmp_path: Path) -> None:
+    store = local_store(tmp_path / "bucket")
+    await KubeRayBucket(store, OF_A_JOB).put_marker()
+    overlay = KubeRayOverlay(store, SystemClock())
+    with pytest.raises(SessionMissing):
+        async with opened(overlay, PLAIN.session, tmp_path / "cache"):
+            pass
