@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from raykeeper.layout.keys import (
+    CatalogKey,
     EventSegmentKey,
     LogPackKey,
     SealedKey,
@@ -22,7 +23,7 @@ from raykeeper.layout.keys import (
 )
 from raykeeper.layout.logs import StoredLog, logs_of_packs, newest_by_path, read_log
 from raykeeper.layout.polled import decode_polled
-from raykeeper.layout.records import EndRecord, NodeRecord, R, SessionRecord, decode_record
+from raykeeper.layout.records import CatalogStart, EndRecord, NodeRecord, R, SessionRecord, decode_record
 from raykeeper.layout.segments import read_lines
 
 
@@ -67,6 +68,11 @@ class StoredSession:
 
     def end(self, node_id: str) -> EndRecord | None:
         return self._record(end_record_key(self.id, node_id), EndRecord)
+
+    def start(self) -> CatalogStart | None:
+        """What a list of sessions shows of it."""
+        record = self.record()
+        return record and self._record(CatalogKey(record.started_at.date(), self.id, "start").key, CatalogStart)
 
     def catalog(self) -> set[str]:
         """Which parts of its catalog entry are there."""

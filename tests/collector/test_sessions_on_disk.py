@@ -12,7 +12,7 @@ import pytest
 from clocks import ManualClock
 from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session, raylet_text, written
 from raykeeper.collector import raylet_socket
-from raykeeper.collector.node_ids import parse_hook_file, parse_ports_by_node, parse_raylet_log
+from raykeeper.collector.node_ids import parse_hook_file, parse_raylet_log
 from raykeeper.collector.sessions import NodeAppeared, RayletGone, SessionAppeared, SessionEvent, SessionWatch
 
 OTHER = "session_2026-11-16_01-00-00_000000_7"
@@ -73,8 +73,12 @@ def test_port_files_name_the_nodes_in_the_order_they_appeared(scene: Scene) -> N
     assert [node.role for node in scene.watch.sessions()[0].incarnations] == ["head", None]
 
 
-def test_ports_by_node_names_the_node_where_there_are_no_port_files(scene: Scene) -> None:
-    written(a_session(scene.root) / "ports_by_node.json", b'{"%s": {"metrics_agent_port": 1}}' % NODE_A.encode())
+def test_in_ray_2_52_which_has_no_port_files_the_raylets_log_names_the_node(scene: Scene) -> None:
+    session = a_session(scene.root)
+    by_socket = '{"10.0.0.7:/tmp/ray/session_x/sockets/plasma_store": {"metrics_agent_port": 64651}}'
+    written(session / "ports_by_node.json", by_socket.encode())
+    assert scene.nodes() == []
+    written(session / "logs/raylet.out", raylet_text(NODE_A))
     assert scene.nodes() == [NODE_A]
 
 
@@ -108,11 +112,6 @@ def test_the_log_of_a_post_start_hook_names_the_node_it_waited_for() -> None:
     text = f'Mon raylet not start\nMon raylet started: "{NODE_B}" => {NODE_A}\n'
     assert parse_hook_file(text) == NODE_A
     assert parse_hook_file("Mon raylet not start\n") is None
-
-
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"10.0.0.1:/tmp/ray/s/sockets/plasma_store": {}}', b"\xff"])
-def test_json_without_node_ids_names_none(text: bytes) -> None:
-    assert parse_ports_by_node(text) == ()
 
 
 def test_a_raylet_log_with_an_impossible_time_names_none() -> None:

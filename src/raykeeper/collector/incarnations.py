@@ -14,7 +14,6 @@ from raykeeper.collector.node_ids import (
     HEAD_SERVER,
     parse_hook_file,
     parse_port_file_name,
-    parse_ports_by_node,
     parse_raylet_log,
 )
 from raykeeper.layout.records import Role
@@ -40,7 +39,7 @@ class NodeIncarnation:
 def observe_incarnations(session: Path) -> list[NodeIncarnation]:
     """What the session directory itself tells, oldest first. What cannot be read tells nothing."""
     found: dict[str, NodeIncarnation] = {}
-    for seen in (*_port_files(session), *_ports_by_node(session), *_raylet_logs(session / "logs")):
+    for seen in (*_port_files(session), *_raylet_logs(session / "logs")):
         known = found.get(seen.node_id)
         found[seen.node_id] = _merged(known, seen) if known else seen
     return sorted(found.values(), key=lambda node: (node.appeared_ns, node.log_index or 0))
@@ -79,15 +78,6 @@ def _port_files(session: Path) -> Iterator[NodeIncarnation]:
         return
     for node_id, servers in nodes.items():
         yield NodeIncarnation(node_id, min(servers.values()), "head" if HEAD_SERVER in servers else None)
-
-
-def _ports_by_node(session: Path) -> Iterator[NodeIncarnation]:
-    file = session / "ports_by_node.json"
-    try:
-        text, written_ns = file.read_bytes(), file.stat().st_mtime_ns
-    except OSError:
-        return
-    yield from (NodeIncarnation(node_id, written_ns) for node_id in parse_ports_by_node(text))
 
 
 def _raylet_logs(logs: Path) -> Iterator[NodeIncarnation]:

@@ -1,11 +1,12 @@
-"""Node ids as Ray leaves them on disk: in names of port files, in JSON, in raylet logs, in the seeds' files. Pure."""
+"""Node ids as Ray leaves them on disk: in names of port files, in raylet logs, in what a hook wrote. Pure.
+
+Ray 2.52 and 2.53 have no port files: their `ports_by_node.json` goes by address and socket, and names no node.
+"""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
-
-import msgspec
 
 _NODE_ID = r"[0-9a-f]{56}"  # 28 bytes, in every version of Ray
 _WHOLE_ID = re.compile(_NODE_ID)
@@ -22,15 +23,6 @@ def parse_port_file_name(name: str) -> tuple[str, str] | None:
     """The server and the node id in the name of a port file of Ray 2.54 and later; None for other names."""
     found = _PORT_FILE.fullmatch(name)
     return (found["server"], found["node_id"]) if found else None
-
-
-def parse_ports_by_node(text: bytes) -> tuple[str, ...]:
-    """The node ids among the keys of `ports_by_node.json` (Ray 2.52 and 2.53); none if it is half written."""
-    try:
-        ports = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ()
-    return tuple(key for key in ports if _WHOLE_ID.fullmatch(key))
 
 
 def parse_raylet_log(text: str) -> tuple[str, datetime] | None:

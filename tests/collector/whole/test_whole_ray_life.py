@@ -99,9 +99,9 @@ def test_data_is_filed_under_the_node_that_made_it(life: RayLife) -> None:
 
 def test_the_records_tell_the_start_and_a_complete_end(life: RayLife) -> None:
     [head] = life.head.node_ids()
-    record = life.stored.record()
-    assert record is not None
-    assert (record.head_node_id, record.ray_version) == (head, life.cluster.version)
+    start = life.stored.start()
+    assert start is not None
+    assert (start.head_node_id, start.ray_version) == (head, life.cluster.version)
     assert life.stored.catalog() == {"start", "end"}
     for node_id in (head, *life.worker.node_ids()):
         end = life.stored.end(node_id)
