@@ -71,8 +71,9 @@ class StoredSession:
 
     def start(self) -> CatalogStart | None:
         """What a list of sessions shows of it."""
-        record = self.record()
-        return record and self._record(CatalogKey(record.started_at.date(), self.id, "start").key, CatalogStart)
+        if (record := self.record()) is None:
+            return None
+        return self._record(CatalogKey(record.started_at.date(), self.id, "start").key, CatalogStart)
 
     def catalog(self) -> set[str]:
         """Which parts of its catalog entry are there."""
