@@ -37,6 +37,7 @@ def test_help_lists_only_programs_that_are_there() -> None:
         "collector",
         "history",
         "historyserver",
+        "report",
         "demo",
         "crds",
         "version",

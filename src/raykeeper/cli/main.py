@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from raykeeper.cli import collector, crds, demo, history, operator
+from raykeeper.cli import collector, crds, demo, history, operator, report
 from raykeeper.errors import Misconfigured, RaykeeperError
 
 # Plain help text: rich would double the time of `--help`.
@@ -24,6 +24,7 @@ app = typer.Typer(
 operator.register(app)
 collector.register(app)
 history.register(app)
+report.register(app)
 demo.register(app)
 crds.register(app)
 

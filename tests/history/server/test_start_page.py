@@ -47,7 +47,7 @@ async def test_the_start_page_lists_sessions_with_their_states_and_links(scene: 
     page = await ask(scene.app, "/")
     assert page.status == 200
     assert re.findall(r'class="state (\w+)"', page.text) == ["running", "crashed", "ended"]
-    assert links(page) == [f"{session_url(id_)}/" for id_ in (SESSION, crashed, ended)]
+    assert links(page) == [f"{session_url(id_)}/{name}" for id_ in (SESSION, crashed, ended) for name in ("", "report")]
     assert "<script" not in page.text
 
 
@@ -58,7 +58,8 @@ async def test_the_start_page_goes_on_where_it_ended(scene: Scene) -> None:
     first = await ask(scene.app, "/")
     [older] = [link for link in links(first) if link.startswith("/?after=")]
     second = await ask(scene.app, older)
-    assert [link for link in links(second) if link.startswith("/s/")] == ["/s/team-a/train/session_00/"]
+    assert [link for link in links(second) if link.endswith("/session_00/")] == ["/s/team-a/train/session_00/"]
+    assert not any("session_01" in link for link in links(second))
 
 
 async def test_an_empty_store_and_a_wrong_place_have_pages_too(scene: Scene) -> None:

@@ -23,6 +23,8 @@ a:hover { text-decoration: underline }
 .crashed { background: #fde0dd }
 .note { background: #fff4d6; border-radius: .4rem; padding: .6rem .9rem }
 .quiet { color: #5b6b7c }
+h2 { font-size: 1.1rem; overflow-wrap: anywhere }
+pre { background: #f4f6f9; padding: .6rem .9rem; white-space: pre-wrap; overflow-wrap: anywhere }
 """
 
 

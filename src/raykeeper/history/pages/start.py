@@ -66,6 +66,7 @@ def _row(row: SessionRow) -> str:
     start, end = row.entry.start, row.entry.end if row.entry.has_ended else None
     owner = f"{start.owner_kind} {start.owner_name}".strip()
     name = f'<a href="{escape(session_path(row.entry.id))}">{escape(start.cluster)}</a>'
+    name += f' <a class="quiet" href="{escape(session_path(row.entry.id))}report">what failed</a>'
     below = "".join(f'<br><span class="quiet">{escape(text)}</span>' for text in (start.session, owner) if text)
     state = f'<span class="state {row.state.value}">{row.state.value}</span>'
     ended = _time(end.ended_at) if end else ""

@@ -12,10 +12,16 @@ class Outcome(StrEnum):
 
     OK = "ok"
     FAILED = "failed"
+    WITH_FAILURES = "with failures"
+    """Every job succeeded, although attempts failed for good."""
     STOPPED = "stopped"
     """Ended by its user."""
     RUNNING = "running"
     """Nothing failed so far."""
+
+    @property
+    def is_well(self) -> bool:
+        return self in (Outcome.OK, Outcome.RUNNING)
 
 
 class Sureness(StrEnum):
