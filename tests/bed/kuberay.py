@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bed.binaries import BINARIES, build
@@ -19,6 +20,18 @@ VERSION = BINARIES["kuberay-operator"].version
 """As its pods carry it in `ray.io/kuberay-version`."""
 
 
+@dataclass(frozen=True)
+class KubeRayOperator:
+    """One that runs: `process` stops, kills and pauses it."""
+
+    process: Process
+    _serving: Rest
+
+    def metrics(self) -> str:
+        """What it tells Prometheus."""
+        return self._serving.raw("GET", "/metrics").decode()
+
+
 class KubeRay:
     """Starts KubeRay's operators on one control plane, as an administrator, in the namespace `default`."""
 
@@ -27,13 +40,13 @@ class KubeRay:
         self._plane = plane
         self._started: list[Process] = []
 
-    def start(self, *flags: str, elected: bool = True, **variables: str) -> Process:
+    def start(self, *flags: str, elected: bool = True, **variables: str) -> KubeRayOperator:
         """One more, with flags and environment variables; it answers from now on, but may not be elected yet."""
-        port = free_port()
+        port, metrics_port = free_port(), free_port()
         command: list[str | Path] = [
             BINARIES["kuberay-operator"].path,
             f"--kubeconfig={self._plane.admin_kubeconfig}",
-            "--metrics-addr=0",
+            f"--metrics-addr={LOOPBACK}:{metrics_port}",
             f"--health-probe-bind-address={LOOPBACK}:{port}",
             "--leader-election-namespace=default",
             f"--enable-leader-election={'true' if elected else 'false'}",
@@ -44,7 +57,7 @@ class KubeRay:
         process.start()
         probe = Rest(f"http://{LOOPBACK}:{port}")
         wait_until(f"KubeRay's operator runs (log: {process.log_file})", lambda: probe.answers("/healthz"))
-        return process
+        return KubeRayOperator(process, Rest(f"http://{LOOPBACK}:{metrics_port}"))
 
     def kill_all(self) -> None:
         for process in self._started:

@@ -1,0 +1,121 @@
+"""KubeRay's operator and ours on one control plane, one after the other, and RayClusters of many kinds for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from bed.control_plane import ControlPlane
+from bed.kuberay import KubeRay, KubeRayOperator
+from chronicle import Chronicle
+from conditions import eventually
+from operator_processes import OperatorProcess, Operators
+from raycluster_scene import CLUSTERS, POD_OBJECTS, Scene
+from rayclusters.golden_pods import PLAIN, with_redis
+from rayclusters.manifests import ClusterBuilder
+from rayclusters.stored_children import LOOKED_AT
+from raykeeper.api import labels
+from raykeeper.api.meta import JSON
+from raykeeper.kube.client import Kube
+
+WORKING = PLAIN.with_workers("small", replicas=1, maxReplicas=5)
+
+KINDS: Final[Mapping[str, ClusterBuilder]] = {
+    "plain": WORKING,
+    "groups": WORKING.with_workers("large", replicas=2).with_workers("none", replicas=0),
+    "hosts": PLAIN.with_workers("tpu", replicas=2, numOfHosts=2),
+    "autoscaled": WORKING.autoscaled(),
+    "redis": with_redis().with_workers("small", replicas=1),
+    "annotated": WORKING.annotated({labels.FT_ENABLED: "true"}).with_head_env("RAY_REDIS_ADDRESS", "redis:6379"),
+    "served": WORKING.annotated({labels.ENABLE_SERVE_SERVICE: "true"}),
+    "shown": WORKING.with_head(enableIngress=True),
+    "guarded": WORKING.with_spec(authOptions={"mode": "token"}),
+    "renewed": WORKING.with_spec(upgradeStrategy={"type": "Recreate"}),
+    "resting": WORKING.with_spec(suspend=True),
+}
+"""One cluster of each kind whose take-over could go wrong, by name."""
+
+
+def final_state(name: str) -> str:
+    return "suspended" if KINDS[name].manifest["spec"].get("suspend") else "ready"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A namespace of RayClusters that one operator works on after the other."""
+
+    plane: ControlPlane
+    kube: Kube
+    namespace: str
+    kuberay: KubeRay
+    operators: Operators
+
+    def scene(self, name: str) -> Scene:
+        return Scene(self.kube, self.namespace, name)
+
+    async def apply(self, names: Iterable[str] = KINDS) -> None:
+        for name in names:
+            await self.scene(name).apply(KINDS[name].named(name, self.namespace).manifest)
+
+    async def settled(self, names: Iterable[str] = KINDS) -> None:
+        """Return once every cluster is as its spec wants it, and says so."""
+        for name in names:
+            await self.scene(name).becomes(final_state(name), seconds=60)
+
+    async def start_ours(self, *flags: str, elected: bool = False) -> OperatorProcess:
+        operator = self.operators.start(*flags, f"--enable-leader-election={'true' if elected else 'false'}")
+        await asyncio.to_thread(operator.wait_ready)
+        if elected:
+            await asyncio.to_thread(operator.wait_for, "leading")
+        return operator
+
+    async def start_kuberay(self, *flags: str, elected: bool = False) -> KubeRayOperator:
+        return await asyncio.to_thread(self.kuberay.start, *flags, elected=elected)
+
+    async def has_looked(self, operator: OperatorProcess | KubeRayOperator) -> None:
+        """Return once an operator, just started, has looked at every cluster and has nothing left to do."""
+        clusters = len(await self.kube.list(CLUSTERS, self.namespace))
+
+        async def look() -> bool:
+            values = _metrics(await asyncio.to_thread(_told_by, operator))
+            is_idle = values["workqueue_depth"] + values["controller_runtime_active_workers"] == 0
+            return is_idle and values["controller_runtime_reconcile_total"] >= clusters
+
+        await eventually(look)
+
+    def chronicle(self) -> Chronicle:
+        return Chronicle(self.plane, self.namespace, LOOKED_AT)
+
+    def groups(self, name: str, **changed: Any) -> list[JSON]:
+        """The worker groups of a cluster, the first with other fields."""
+        first, *others = KINDS[name].manifest["spec"]["workerGroupSpecs"]
+        return [first | changed, *others]
+
+    async def head(self, name: str) -> str:
+        """The name of a cluster's head pod."""
+        (head,) = await self.scene(name).names(labels.HEAD_GROUP)
+        return head
+
+    async def pods(self) -> list[JSON]:
+        return await self.kube.list(POD_OBJECTS, self.namespace)
+
+
+def _told_by(operator: OperatorProcess | KubeRayOperator) -> str:
+    return operator.metrics() if isinstance(operator, KubeRayOperator) else operator.ask("/metrics")[1]
+
+
+def _metrics(text: str) -> dict[str, float]:
+    """What is told about the controller of RayClusters, summed up by name."""
+    sums = dict.fromkeys(
+        ("workqueue_depth", "controller_runtime_active_workers", "controller_runtime_reconcile_total"), 0.0
+    )
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            subject = sample.labels.get("controller") or sample.labels.get("name") or ""
+            if sample.name in sums and "raycluster" in subject:
+                sums[sample.name] += sample.value
+    return sums
