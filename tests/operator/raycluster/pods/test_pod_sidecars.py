@@ -143,6 +143,14 @@ def test_a_collector_is_a_plain_container_elsewhere() -> None:
     assert "restartPolicy" not in collector(pod)
 
 
+def test_a_plain_collector_may_use_the_grace_period_that_was_set_for_it() -> None:
+    plain, native = pod_defaults(native_sidecars=False), pod_defaults(native_sidecars=True)
+    users_own = collected().with_workers(pod={"terminationGracePeriodSeconds": 10})
+    assert {"name": "RAYKEEPER_GRACE_PERIOD", "value": "55s"} in collector(worker_pod(collected(), plain))["env"]
+    for pod in (worker_pod(users_own, plain), worker_pod(collected(), native)):
+        assert "RAYKEEPER_GRACE_PERIOD" not in {variable["name"] for variable in collector(pod)["env"]}
+
+
 def test_a_collector_starts_after_the_users_init_containers_and_before_the_wait_for_the_head() -> None:
     cluster = collected().with_workers(pod={"initContainers": [USERS_INIT]})
     assert init_container_names(worker_pod(cluster)) == ["mine", "ray-history-collector", "wait-gcs-ready"]

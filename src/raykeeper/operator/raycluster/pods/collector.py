@@ -7,6 +7,7 @@ from typing import Final
 from raykeeper.api import labels
 from raykeeper.api.containers import COLLECTOR_EVENTS_PORT, DASHBOARD_PORT, HISTORY_COLLECTOR
 from raykeeper.api.meta import JSON
+from raykeeper.api.podtemplates import pod_spec
 from raykeeper.api.rayclusteroptions import CollectorOptions
 from raykeeper.operator.raycluster.pods.env import from_field, from_label, literal
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
@@ -17,6 +18,7 @@ RESOURCES: Final = {
     "limits": {"cpu": "200m", "memory": "256Mi"},
 }
 GRACE_SECONDS: Final = 60  # Ray drains for 30, then the collector ships what Ray said last
+COLLECTOR_GRACE: Final = "55s"  # of these, so that it ends before the kubelet ends it
 
 # By name, because `ALL` matches nothing before Ray 2.54; names that a Ray does not know are harmless.
 EVENT_TYPES: Final = (
@@ -75,7 +77,21 @@ def _env(node: RayNode) -> list[JSON]:
         literal("FQ_RAY_IP", node.head_host),
         *_owner(node),
         *_dashboard(node),
+        *_grace(node),
     ]
+
+
+def _grace(node: RayNode) -> list[JSON]:
+    """Nearly all of the pod's time, where it is ours to say and begins for the collector when it begins for Ray.
+
+    A native sidecar is told to end after Ray, when up to 30 s are over: its own default fits into what is left.
+    """
+    is_ours = "terminationGracePeriodSeconds" not in pod_spec(node.template)
+    return (
+        [literal("RAYKEEPER_GRACE_PERIOD", COLLECTOR_GRACE)]
+        if is_ours and not node.defaults.has_native_sidecars
+        else []
+    )
 
 
 def _owner(node: RayNode) -> list[JSON]:
