@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 import pytest
@@ -76,7 +77,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[CollectorSettings]:
     """What the program was started with; it ends at once with 7."""
     settings: list[CollectorSettings] = []
 
-    def serve(given: CollectorSettings) -> int:
+    def serve(given: CollectorSettings, _environment: Mapping[str, str]) -> int:
         settings.append(given)
         return 7
 

@@ -54,6 +54,7 @@ class DatabaseSettings:
     connections: int = 4
     """Statements at a time; more wait."""
     threads: int = 2
+    """Of all statements together."""
     timeout_seconds: float = 60.0
     """A statement that runs longer is interrupted."""
     waiting_limit: int = 500

@@ -38,11 +38,13 @@ class SessionMissing(RaykeeperError):
 @dataclass(frozen=True)
 class SessionsSettings:
     folder: Path
+    """Of everything kept on the local disk; losing it loses time alone."""
     cache_bytes: int = 10 << 30
     """Of fetched objects on the local disk."""
     ingests_at_once: int = 1
     """Each may use `limits`; further ones wait."""
     limits: Limits = field(default_factory=Limits)
+    """Memory and threads of one ingest."""
     running_freshness: timedelta = timedelta(seconds=3)
     """A running session is looked at again after this; the dashboard asks every four seconds."""
     final_freshness: timedelta = timedelta(minutes=5)

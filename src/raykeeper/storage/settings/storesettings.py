@@ -24,6 +24,7 @@ class StoreSettings:
     """One prefix of one bucket."""
 
     backend: Backend
+    """Kind of store."""
     bucket: str
     """The bucket, the Azure container, or the absolute path of the local folder."""
     root: str = ""
