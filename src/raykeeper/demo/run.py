@@ -13,9 +13,8 @@ from pathlib import Path
 from types import FrameType
 
 from raykeeper.demo.children import Children
-from raykeeper.demo.commands import CLUSTER, NAMESPACE, Places, Ports, base_environment
-from raykeeper.demo.ports import free_ports
-from raykeeper.demo.programs import Programs
+from raykeeper.demo.commands import CLUSTER, NAMESPACE, Places, base_environment
+from raykeeper.demo.programs import Programs, start_programs
 from raykeeper.demo.rayinstall import RayInstall, find_ray
 from raykeeper.demo.rayjob import JobEnd, entrypoint
 from raykeeper.demo.remembered import RememberedSession
@@ -40,16 +39,15 @@ def run(settings: DemoSettings, screen: Screen) -> int:
         with _ended_by_signals():
             ray = find_ray(settings.ray_python, screen)
             with _run_folder() as folder, Children(folder, base_environment(os.environ)) as children:
-                programs = Programs(children, Places(store, folder), Ports(*free_ports(7)), ray)
-                return _show(settings, programs, ray, children, screen)
+                return _show(settings, Places(store, folder), ray, children, screen)
     except KeyboardInterrupt:
         screen.say(f"interrupted; everything is ended, the history so far is in {store}")
         return INTERRUPTED
 
 
-def _show(settings: DemoSettings, programs: Programs, ray: RayInstall, children: Children, screen: Screen) -> int:
+def _show(settings: DemoSettings, places: Places, ray: RayInstall, children: Children, screen: Screen) -> int:
     with screen.step(f"starting the history server, Ray {ray.version} and a collector"):
-        programs.start(os.environ, is_small=not settings.command)
+        programs = start_programs(children, places, ray, os.environ, is_small=not settings.command)
         programs.wait_until_started()
     remembered = RememberedSession(programs.history_server, SessionId(NAMESPACE, CLUSTER, programs.session))
     end = _run_job(settings, programs, ray, screen)
