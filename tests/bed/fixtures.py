@@ -24,6 +24,7 @@ BED_FIXTURES = frozenset(
     {
         *("control_plane", "own_control_plane", "new_control_plane", "namespace", "kwok"),
         *("minio", "bucket", "seaweedfs", "azurite", "fake_gcs"),
+        "chromium",
     }
 )
 NODE_FIXTURES = frozenset({"node_turn"})

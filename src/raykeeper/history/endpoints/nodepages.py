@@ -21,7 +21,8 @@ NODES = "SELECT * FROM nodes WHERE has_definition ORDER BY started_ns, node_id"
 _remembered = RememberedBodies()
 """Every page of the frontend asks for the summary, and that of a large cluster is megabytes."""
 
-_NO_MEMORY = {"rss": 0, "vms": 0, "pfaults": None, "pageins": None}
+# Ray adds `pfaults` and `pageins`, which are null on Linux, and at a null the frontend shows an empty page.
+_NO_MEMORY = {"rss": 0, "vms": 0}
 
 
 async def get_nodes(request: Request, asked: Asked) -> Response:

@@ -1,0 +1,118 @@
+"""One tab of the browser, used as a person does: open an address, read what is there, click on words."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from conditions import eventually
+from history.browser.devtools import DevTools
+from history.browser.traffic import Traffic
+
+PAGE_SECONDS = 20.0
+DOMAINS = ("Page", "Runtime", "Network", "Log")
+
+# What a person would click on for a word: the innermost visible element that says just this.
+FIND = """
+(() => {
+  const is = element => element.innerText?.trim() === WORD || element.getAttribute("aria-label") === WORD;
+  const found = [...document.querySelectorAll("SELECTOR")].filter(element => is(element) && element.offsetParent);
+  const element = found.find(each => !found.some(other => other !== each && each.contains(other)));
+  if (!element) return null;
+  element.scrollIntoView({block: "center", inline: "center"});
+  const box = element.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+})()
+"""
+
+
+class Tab:
+    """`traffic` has all that was asked and complained about since it was opened."""
+
+    def __init__(self, browser: DevTools, session: str) -> None:
+        self._browser = browser
+        self._session = session
+        self.traffic = Traffic()
+        browser.listen(session, self.traffic.note)
+
+    async def open(self, url: str) -> None:
+        await self._tell("Page.navigate", url=url)
+
+    async def text(self) -> str:
+        """What a person can read there."""
+        return str(await self._evaluate("document.body ? document.body.innerText : ''"))
+
+    async def address(self) -> str:
+        return str(await self._evaluate("location.href"))
+
+    async def sources_of(self, selector: str) -> list[str]:
+        """Where elements such as frames and pictures come from."""
+        sources: list[str] = await self._evaluate(f"[...document.querySelectorAll('{selector}')].map(each => each.src)")
+        return sources
+
+    async def run(self, script: str) -> None:
+        """Let the page itself do something."""
+        await self._evaluate(script + "; null")
+
+    async def shows(self, words: Sequence[str]) -> None:
+        """Return once all words are there and nothing is under way; the test fails by naming those that stay away."""
+        missing = list(words)
+
+        async def all_there() -> bool:
+            text = await self.text()
+            missing[:] = [word for word in words if word not in text]
+            return not missing and self.traffic.is_quiet
+
+        try:
+            await eventually(all_there, seconds=PAGE_SECONDS)
+        except TimeoutError as late:
+            raise AssertionError(
+                f"{await self.address()}: missing {missing}, quiet: {self.traffic.is_quiet}\n{await self.text()}"
+            ) from late
+
+    async def click(self, word: str, selector: str = "*") -> None:
+        """Press the mouse on what says that word, once it is there."""
+        find = FIND.replace("WORD", json.dumps(word)).replace("SELECTOR", selector)
+
+        async def place() -> list[float] | None:
+            found: list[float] | None = await self._evaluate(find)
+            return found
+
+        try:
+            x, y = await eventually(place, seconds=PAGE_SECONDS) or (0, 0)
+        except TimeoutError as late:
+            raise AssertionError(f"{await self.address()}: nothing says {word!r}\n{await self.text()}") from late
+        for kind in ("mousePressed", "mouseReleased"):
+            await self._tell("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def screenshot(self, file: Path) -> None:
+        """A picture of the window, as PNG."""
+        picture = await self._tell("Page.captureScreenshot", format="png")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(base64.b64decode(picture["data"]))
+
+    async def _evaluate(self, expression: str) -> Any:
+        answer = await self._tell("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    async def _tell(self, method: str, **parameters: Any) -> dict[str, Any]:
+        return await self._browser.command(method, self._session, **parameters)
+
+
+@asynccontextmanager
+async def new_tab(browser: DevTools) -> AsyncIterator[Tab]:
+    """An empty tab, watched from its first request on, and closed afterwards."""
+    target = (await browser.command("Target.createTarget", url="about:blank"))["targetId"]
+    session = (await browser.command("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+    tab = Tab(browser, session)
+    for domain in DOMAINS:
+        await browser.command(f"{domain}.enable", session)
+    try:
+        yield tab
+    finally:
+        await browser.command("Target.closeTarget", targetId=target)

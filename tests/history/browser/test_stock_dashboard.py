@@ -1,0 +1,109 @@
+"""Ray's own dashboard, unchanged, in a real browser, on a session whose cluster is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conditions import eventually
+from history.browser.dead_session import serving_process
+from history.browser.pages import JOB, NO_METRICS, PAGES, TASK, TASK_STDOUT, Page
+from history.browser.tab import Tab
+from history.browser.verdict import RAYS_OWN_ERRORS, faults_of
+from raycapture import HEAD, SESSION, RayCapture
+
+pytestmark = pytest.mark.bed
+
+GRAFANA = "http://127.0.0.1:9"  # nobody listens at that port: what is looked at is where panels would come from
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+async def test_every_page_opens_without_an_error(page: Page, tab: Tab, session_url: str, pictures: Path) -> None:
+    await tab.open(f"{session_url}#{page.route}")
+    await tab.shows(page.words)
+    await tab.screenshot(pictures / f"{page.name}.png")
+    assert faults_of(tab.traffic, session_url) == []
+
+
+async def test_a_job_a_task_and_its_log_are_reached_by_clicking(tab: Tab, session_url: str, pictures: Path) -> None:
+    await tab.open(session_url)
+    await tab.click("Jobs", "a")
+    await tab.click(JOB, "a")
+    await tab.shows(["driver stdout: job id 02000000"])
+    await tab.click("Task Table")
+    await tab.click(TASK, "a")
+    await tab.shows(["ok task stderr 1"])
+    await tab.click("STDOUT", "button")
+    await tab.shows([TASK_STDOUT])
+    await tab.screenshot(pictures / "clicked-task-log.png")
+    assert (await tab.address()) == f"{session_url}#/jobs/{JOB}/tasks/{TASK}"
+    assert faults_of(tab.traffic, session_url) == []
+
+
+async def test_a_log_file_is_reached_by_clicking(tab: Tab, session_url: str) -> None:
+    await tab.open(session_url)
+    await tab.click("Logs", "a")
+    await tab.click(f"Node ID: {HEAD.node_id} (IP: {HEAD.ip})", "a")
+    await tab.click("job-driver-golden-fail.log", "a")
+    await tab.shows(["job_fail: raising"])
+    assert faults_of(tab.traffic, session_url) == []
+
+
+async def test_every_tab_of_a_node_opens(tab: Tab, session_url: str, pictures: Path) -> None:
+    await tab.open(f"{session_url}#/cluster/nodes/{HEAD.node_id}")
+    for title, words in (
+        ("RAYLET", ("--raylet_socket_name=",)),
+        ("WORKER (16)", ("Executed tasks: ", "ray::ServeController")),
+        ("ACTOR (23)", ("detached_counter",)),
+    ):
+        await tab.click(title, "button")
+        await tab.shows(words)
+        await tab.screenshot(pictures / f"node-{title.split()[0].lower()}.png")
+    assert faults_of(tab.traffic, session_url) == []
+
+
+async def test_the_tables_of_a_job_and_the_workers_of_a_node_unfold(tab: Tab, session_url: str) -> None:
+    await tab.open(f"{session_url}#/jobs/{JOB}")
+    await tab.click("Actor Table")
+    await tab.shows(["detached_counter"])
+    await tab.click("Placement Group Table")
+    await tab.shows(["STRICT_PACK"])
+    assert faults_of(tab.traffic, session_url) == []
+
+
+async def test_metric_panels_show_the_past_session(
+    tab: Tab, dead_store: Path, server_folder: Path, pictures: Path
+) -> None:
+    with serving_process(dead_store, server_folder / "metrics", RAY_GRAFANA_HOST=GRAFANA) as url:
+        await tab.open(f"{url}#/metrics")
+        panels = await eventually(lambda: tab.sources_of("iframe"))
+        await tab.screenshot(pictures / "metrics-with-grafana.png")
+        assert NO_METRICS not in await tab.text()
+    assert all(panel.startswith(f"{GRAFANA}/d-solo/") for panel in panels)
+    assert all(f"var-SessionName={SESSION.session}" in panel for panel in panels)
+
+
+async def test_what_goes_wrong_on_a_page_is_noticed(tab: Tab, session_url: str) -> None:
+    await tab.open(f"{session_url}#/overview")
+    await tab.shows(["hello_app"])
+    await tab.run("fetch('api/v0/nope'); fetch('/readz'); console.error('said'); setTimeout(() => { throw 'thrown' })")
+    origin = session_url.partition("/s/")[0]
+
+    async def all_noticed() -> bool:
+        return len(tab.traffic.complaints) >= len(expected) and tab.traffic.is_quiet
+
+    expected = {
+        f"GET {session_url}api/v0/nope: 404",
+        f"GET {origin}/readz leaves the session",
+        "console: said",
+        "console: Uncaught",
+    }
+    await eventually(all_noticed)
+    faults = faults_of(tab.traffic, session_url)
+    assert [wanted for wanted in expected if not any(fault.startswith(wanted) for fault in faults)] == []
+
+
+def test_the_errors_that_are_excused_are_rays_own(raycapture: RayCapture) -> None:
+    recorded = {(asked.method, asked.path.lstrip("/"), asked.status) for asked in raycapture.requests("final")}
+    assert RAYS_OWN_ERRORS.keys() <= recorded
