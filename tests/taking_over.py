@@ -67,10 +67,9 @@ class Stage:
             await self.scene(name).becomes(final_state(name), seconds=60)
 
     async def start_ours(self, *flags: str, elected: bool = False) -> OperatorProcess:
+        """Ours, once it is ready; where it is elected, it may have to wait for the lease."""
         operator = self.operators.start(*flags, f"--enable-leader-election={'true' if elected else 'false'}")
         await asyncio.to_thread(operator.wait_ready)
-        if elected:
-            await asyncio.to_thread(operator.wait_for, "leading")
         return operator
 
     async def start_kuberay(self, *flags: str, elected: bool = False) -> KubeRayOperator:
@@ -90,6 +89,10 @@ class Stage:
     def chronicle(self) -> Chronicle:
         return Chronicle(self.plane, self.namespace, LOOKED_AT)
 
+    async def statuses(self) -> dict[str, JSON]:
+        """What is said about each cluster, but for the wording and the time it was written."""
+        return {one["metadata"]["name"]: _said(one["status"]) for one in await self.kube.list(CLUSTERS, self.namespace)}
+
     def groups(self, name: str, **changed: Any) -> list[JSON]:
         """The worker groups of a cluster, the first with other fields."""
         first, *others = KINDS[name].manifest["spec"]["workerGroupSpecs"]
@@ -102,6 +105,13 @@ class Stage:
 
     async def pods(self) -> list[JSON]:
         return await self.kube.list(POD_OBJECTS, self.namespace)
+
+
+def _said(status: JSON) -> JSON:
+    conditions = {
+        one["type"]: (one["status"], one["reason"], one["lastTransitionTime"]) for one in status["conditions"]
+    }
+    return {**status, "conditions": conditions, "lastUpdateTime": None}
 
 
 def _told_by(operator: OperatorProcess | KubeRayOperator) -> str:

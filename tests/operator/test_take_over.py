@@ -60,14 +60,16 @@ async def test_clusters_that_kuberay_made_are_taken_over_untouched_and_work_on(s
     await stage.apply()
     await stage.settled()
     assert await head_version(stage) == KUBERAYS_VERSION
-    chronicle = stage.chronicle()
+    chronicle, statuses = stage.chronicle(), await stage.statuses()
+    ours = await stage.start_ours(elected=True)
+    await asyncio.to_thread(ours.wait_for, "waiting for the lease")
     await asyncio.to_thread(theirs.process.stop)
-    await stage.has_looked(await stage.start_ours(elected=True))
+    await stage.has_looked(ours)
     renewed = Change("MODIFIED", "Pod", await stage.head("renewed"))
     # KubeRay 1.6 gives an Ingress a path of its own; 1.7 and we do not, and bring it to the present one.
     assert set(chronicle.changes()) == {renewed, Change("MODIFIED", "Ingress", "shown-head-ingress")}
     assert await head_version(stage) == OUR_VERSION
-    await stage.settled()
+    assert await stage.statuses() == statuses
     await groups_grow_and_shrink(stage)
     await clusters_rest_and_wake(stage)
     await clusters_end(stage)
@@ -77,14 +79,14 @@ async def test_clusters_that_we_made_are_left_alone_by_kuberay_and_given_back(st
     ours = await stage.start_ours(elected=True)
     await stage.apply()
     await stage.settled()
-    chronicle = stage.chronicle()
-    assert await asyncio.to_thread(ours.stop) == 0
+    chronicle, statuses = stage.chronicle(), await stage.statuses()
     theirs = await stage.start_kuberay(QUICKLY, elected=True)
+    assert await asyncio.to_thread(ours.stop) == 0
     await stage.has_looked(theirs)
     renewed = Change("MODIFIED", "Pod", await stage.head("renewed"))
     assert set(chronicle.changes()) == {renewed}
     assert await head_version(stage) == KUBERAYS_VERSION
-    await stage.settled()
+    assert await stage.statuses() == statuses
     await groups_grow_and_shrink(stage)
     await clusters_rest_and_wake(stage)
     chronicle = stage.chronicle()
