@@ -15,8 +15,15 @@ HEAD_CHARS, TAIL_CHARS = 300, 900
 """Of a long message its two ends are looked at: who failed stands first, the exception of a traceback last."""
 CUT = " [...] "
 
-COLLAPSED = r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b(?:0x)?[0-9a-fA-F]{8,}\b|[0-9]+"
-"""UUIDs, ids in hex and numbers. Means the same to Python and to DuckDB; finds nothing new in its own result."""
+COLLAPSED = "|".join(
+    (
+        r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b",
+        r"[0-9]+[eE][-+][0-9]+",
+        r"\b(?:0x)?[0-9a-fA-F]{8,}\b",
+        r"[0-9]+",
+    )
+)
+"""UUIDs, numbers with an exponent, ids in hex, other numbers. Means the same to Python and to DuckDB."""
 
 ARGUMENT_MARK = "At least one of the input arguments for this task could not be computed"
 """What Ray writes when a task could not start because an argument is the error of another."""
@@ -67,7 +74,7 @@ def fingerprint_of(error_type: str, wrapping: Wrapping, digested: str) -> Finger
 
 
 def digest(message: str) -> str:
-    """The two ends of a message, with ids and numbers as zeros. A digest is its own digest."""
+    """The two ends of a message, with ids and numbers as zeros."""
     is_long = len(message) > HEAD_CHARS + TAIL_CHARS + len(CUT)
     ends = f"{message[:HEAD_CHARS]}{CUT}{message[-TAIL_CHARS:]}" if is_long else message
     return _COLLAPSED.sub("0", ends)
@@ -79,9 +86,9 @@ def wrapping_of(message: str) -> Wrapping:
     return Wrapping.NESTED if NESTED_MARK in message else Wrapping.OWN
 
 
-def title_of(message: str) -> str:
+def title_of(digested: str) -> str:
     """The line that says what went wrong, without what differs from one failure to the next."""
-    line = headline(_COLLAPSED.sub("0", message))
+    line = headline(digested)
     for pattern, replacement in _REMOVED:
         line = pattern.sub(replacement, line)
     return line.strip()[:_TITLE_CHARS]

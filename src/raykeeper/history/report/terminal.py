@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -94,7 +95,15 @@ class ReportScreen:
             self._say(f"    | {line}")
 
     def _say(self, line: str, style: str = "") -> None:
-        self._console.print(Text(line, style or "default"))
+        self._console.print(Text(_harmless(line), style or "default"))
+
+
+_CODES = re.compile(r"\x1b[^m]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def _harmless(line: str) -> str:
+    """Without codes that a session's logs would give to the terminal."""
+    return _CODES.sub("", line)
 
 
 def _code(exit_code: int | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from raykeeper.history.report.failures import FailureSet
-from raykeeper.history.report.fingerprint import headline, title_of
+from raykeeper.history.report.fingerprint import digest, headline, title_of
 from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
 from raykeeper.history.report.rules.asked_for import were_open_at_end
 from raykeeper.history.report.situation import Explanation, Situation
@@ -23,7 +23,7 @@ _DIED = {
     "JOB_SUPERVISOR_ACTOR_DIED": "the process that watched the driver died",
     "JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE": "the process that watched the driver failed",
 }
-_MESSAGE_CHARS = 4000
+_MESSAGE_CHARS, _TITLE_CHARS = 4000, 240
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def stopped_job(job: JobOutcome, situation: Situation) -> Explanation | None:
 def failed_job_environment(job: JobOutcome, _: Situation) -> Explanation | None:
     if job.status != "FAILED" or job.error_type != _ENVIRONMENT:
         return None
-    said = f"the runtime environment of job {_name(job)} failed: {title_of(job.message or '')}"
+    said = f"the runtime environment of job {_name(job)} failed: {headline(job.message or '')[:_TITLE_CHARS]}"
     return Explanation(said, Sureness.CERTAIN, (_words(job),), _ns(job.started_at), subject=_name(job))
 
 
@@ -78,7 +78,7 @@ def unstarted_driver(job: JobOutcome, _: Situation) -> Explanation | None:
 
 def failed_task_of_job(job: JobOutcome, situation: Situation) -> Explanation | None:
     """The exception that ended the driver is one that a task of it had failed with."""
-    title = title_of(_last_words(job))
+    title = title_of(digest(_last_words(job)))
     if job.status != "FAILED" or not title:
         return None
     own = [one for one in situation.sets if one.first.job_id == job.job_id and one.title == title]

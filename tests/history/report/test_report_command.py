@@ -1,0 +1,106 @@
+"""`raykeeper report`: from a store or from a server, for people and for scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from goldenserver import golden_server
+from goldensession import Moments
+from ingest_scene import HEAD, START_NS, finished_task, put_records, put_segment
+from ingest_scene import SESSION as SMALL
+from ingest_scene import local_store as small_store
+from raycapture import SESSION
+from raykeeper.cli.main import app
+from raykeeper.history.report.model import Outcome, Report
+from raykeeper.layout.keys import CatalogKey, node_record_key
+from raykeeper.layout.records import CatalogStart, Delivery, NodeRecord, encode_record
+from raykeeper.storage.store import ObjectStore
+from report_scene import running_task
+from serving_history import serving
+
+STARTED = datetime.fromtimestamp(START_NS / 1e9, UTC)
+NAME = f"{SMALL.namespace}/{SMALL.cluster}/{SMALL.session}"
+
+
+def command(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["report", *arguments])
+
+
+async def put_small(store: ObjectStore, *, is_ended: bool, is_fine: bool) -> None:
+    """A session of two tasks that ended, or whose head fell silent over one of them."""
+    names = {"namespace": SMALL.namespace, "cluster": SMALL.cluster, "session": SMALL.session}
+    start = CatalogStart(**names, started_at=STARTED)
+    await store.put(CatalogKey(STARTED.date(), SMALL, "start").key, encode_record(start))
+    await put_segment(store, 1, finished_task(1) if is_fine else [*finished_task(1), *running_task(2)])
+    await put_records(store, STARTED + timedelta(minutes=1), is_ended=is_ended)
+
+
+def test_nothing_failed_is_exit_code_0(tmp_path: Path) -> None:
+    asyncio.run(put_small(small_store(tmp_path / "store"), is_ended=True, is_fine=True))
+    shown = command(NAME, "--store", f"file://{tmp_path}/store", "--cache-dir", str(tmp_path / "cache"))
+    assert (shown.exit_code, "nothing failed" in shown.stdout) == (0, True), shown.output
+
+
+def test_a_lost_head_is_the_first_cause_of_what_was_cut_off_and_what_is_unknown_is_said(tmp_path: Path) -> None:
+    store = small_store(tmp_path / "store")
+    asyncio.run(put_small(store, is_ended=False, is_fine=False))
+    asyncio.run(lose_events(store))
+    os.utime(tmp_path / "store" / node_record_key(SMALL, HEAD), (STARTED.timestamp(), STARTED.timestamp()))
+    shown = command(NAME, "--store", f"file://{tmp_path}/store", "--cache-dir", str(tmp_path / "cache"), "--json")
+    report = msgspec.json.decode(shown.stdout, type=Report)
+    assert (shown.exit_code, report.outcome) == (1, Outcome.FAILED)
+    assert report.first_cause is not None
+    assert (report.first_cause.rule, report.first_cause.failures) == ("crashed_cluster", 1)
+    assert [unknown.what for unknown in report.unknown] == ["dropped by Ray", "no end"]
+    assert report.unknown[0].text.startswith("17 events")
+
+
+async def lose_events(store: ObjectStore) -> None:
+    beat = NodeRecord(
+        node_id=HEAD,
+        role="head",
+        started_at=STARTED,
+        beat_at=STARTED + timedelta(minutes=1),
+        interval_seconds=30,
+        delivery=Delivery(ray_dropped_events=17),
+    )
+    await store.put(node_record_key(SMALL, HEAD), encode_record(beat))
+
+
+async def test_a_server_answers_the_same_as_its_store(ingested_moments: Moments) -> None:
+    name = f"{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}/golden-fail"
+    async with golden_server(ingested_moments["final"]) as server, serving(server) as url:
+        shown = await asyncio.to_thread(command, name, "--server", url)
+    assert shown.exit_code == 1, shown.output
+    assert "the entrypoint of job golden-fail exited with code 7" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("a/b", "--store", "file:///nowhere"), "<namespace>/<cluster>/<session>[/<job>]"),
+        (("a/b/c",), "either --store or --server"),
+        (("a/b/c", "--store", "file:///tmp", "--server", "http://x"), "either --store or --server"),
+        (("a/b/c", "--store", "ftp://x"), "storage URL"),
+    ],
+)
+def test_what_cannot_be_answered_is_exit_code_2(arguments: tuple[str, ...], said: str) -> None:
+    shown = command(*arguments)
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert said in shown.stderr
+
+
+def test_a_session_or_job_that_does_not_exist_is_exit_code_2(tmp_path: Path) -> None:
+    asyncio.run(put_small(small_store(tmp_path / "store"), is_ended=True, is_fine=True))
+    place = ("--store", f"file://{tmp_path}/store", "--cache-dir", str(tmp_path / "cache"))
+    missing = command("a/b/c", *place), command(f"{NAME}/nope", *place), command("a/b/latest", *place)
+    assert [shown.exit_code for shown in missing] == [2, 2, 2]
+    assert "there is no session a/b/c" in missing[0].stderr
+    assert "there is no job nope" in missing[1].stderr

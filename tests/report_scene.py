@@ -1,0 +1,187 @@
+"""Reports on sessions of events made by hand, through real tables and the real database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from goldensession import ReadySession
+from ingest_scene import (
+    HEAD,
+    SESSION,
+    START_NS,
+    Event,
+    LocalTables,
+    base64_id,
+    definition,
+    event,
+    lifecycle,
+    segment,
+    timestamp,
+)
+from ingest_scene import task_id as numbered
+from raykeeper.history.asked import Asked, LogFiles, Session
+from raykeeper.history.database import Database
+from raykeeper.history.report.making import make_report
+from raykeeper.history.report.model import Report
+from raykeeper.layout.records import PolledAnswer
+
+SECOND = 1_000_000_000
+WORKER, NODE = "cc" * 28, "dd" * 28
+ACTOR = "ee" * 12 + "01000000"
+JOB = "01000000"
+NOW = datetime(2026, 11, 15, 11, tzinfo=UTC)
+
+
+class NoLogs:
+    """A session without any log."""
+
+    async def read_matching(self, session: Session, pattern: str, limit_bytes: int) -> Sequence[bytes]:
+        return []
+
+
+NO_LOGS: LogFiles = NoLogs()
+
+
+class ReportTables(LocalTables):
+    @property
+    def files(self) -> Mapping[str, tuple[Path, ...]]:
+        return self._tables
+
+
+async def report_of(
+    folder: Path,
+    events: Iterable[Event],
+    *,
+    jobs: Sequence[Mapping[str, Any]] = (),
+    job: str | None = None,
+) -> Report:
+    """The report on a session of these events, whose dashboard listed these jobs."""
+    tables = ReportTables(folder)
+    tables.add([segment(events)])
+    tables.merge()
+    tables.close()
+    answer = PolledAnswer(
+        path="/api/jobs/", polled_at=NOW, status=200, body=msgspec.Raw(msgspec.json.encode(list(jobs)))
+    )
+    session = ReadySession(SESSION, None, tables.files, NOW, {answer.path: answer})
+    database = Database(folder)
+    try:
+        return await make_report(Asked(session, database, NO_LOGS), job)
+    finally:
+        await database.close()
+
+
+def a_job(status: str = "SUCCEEDED", **more: Any) -> dict[str, Any]:
+    """A submission as Ray's job API lists it."""
+    return {
+        "type": "SUBMISSION",
+        "job_id": JOB,
+        "submission_id": "nightly",
+        "status": status,
+        "entrypoint": "python main.py",
+        "message": None,
+        "error_type": None,
+        "driver_exit_code": None,
+        "start_time": START_NS // 1_000_000,
+        "end_time": START_NS // 1_000_000 + 60_000,
+    } | more
+
+
+def failed(
+    number: int,
+    error_type: str,
+    message: str,
+    *,
+    seconds: int = 10,
+    name: str = "step",
+    attempt: int = 0,
+    worker: str = WORKER,
+    node: str = NODE,
+    **more: Any,
+) -> list[Event]:
+    """A task that failed so many seconds after the start; its owner says where it was sent."""
+    task = numbered(number)
+    error = {"errorType": error_type, "errorMessage": message}
+    states = [("PENDING_ARGS_AVAIL", number), ("SUBMITTED_TO_WORKER", SECOND), ("FAILED", seconds * SECOND)]
+    sent = {"nodeId": base64_id(node) if node else "", "workerId": base64_id(worker) if worker else ""}
+    return [
+        definition(task, attempt=attempt, name=name, **more),
+        lifecycle(task, states if worker else [states[0], states[2]], attempt=attempt, rayErrorInfo=error, **sent),
+    ]
+
+
+def running_task(number: int) -> list[Event]:
+    """A task that never said that it ended."""
+    states = [("SUBMITTED_TO_WORKER", SECOND), ("RUNNING", 2 * SECOND)]
+    return [definition(numbered(number)), lifecycle(numbered(number), states, workerPid=7)]
+
+
+def worker_died(exit_type: str, detail: str, seconds: int, worker: str = WORKER) -> Event:
+    death = {"exitType": exit_type, "exitDetail": detail}
+    ns = START_NS + seconds * SECOND
+    transition = {"state": "DEAD", "timestamp": timestamp(ns), "endTimeMs": str(ns // 1_000_000), "deathInfo": death}
+    body = {"workerId": base64_id(worker), "jobId": base64_id(JOB), "stateTransitions": [transition]}
+    return event("WORKER_LIFECYCLE_EVENT", "workerLifecycleEvent", body)
+
+
+def node_died(reason: str, message: str, seconds: int, node: str = NODE) -> list[Event]:
+    death = {"reason": reason, "reasonMessage": message}
+    transition = {"state": "DEAD", "timestamp": timestamp(START_NS + seconds * SECOND), "deathInfo": death}
+    facts = {"nodeId": base64_id(node), "nodeIpAddress": "10.0.0.9"}
+    return [
+        event("NODE_DEFINITION_EVENT", "nodeDefinitionEvent", facts),
+        event(
+            "NODE_LIFECYCLE_EVENT", "nodeLifecycleEvent", {"nodeId": base64_id(node), "stateTransitions": [transition]}
+        ),
+    ]
+
+
+def actor_died(cause: Mapping[str, Any], seconds: int, actor: str = ACTOR) -> list[Event]:
+    transition = {"state": "DEAD", "timestamp": timestamp(START_NS + seconds * SECOND), "deathCause": cause}
+    facts = {"actorId": base64_id(actor), "jobId": base64_id(JOB), "className": "Counter"}
+    return [
+        event("ACTOR_DEFINITION_EVENT", "actorDefinitionEvent", facts),
+        event(
+            "ACTOR_LIFECYCLE_EVENT",
+            "actorLifecycleEvent",
+            {"actorId": base64_id(actor), "stateTransitions": [transition]},
+        ),
+    ]
+
+
+def method(task: str, name: str, error: Mapping[str, Any], seconds: int, *, worker: str = "") -> list[Event]:
+    """A call of an actor's method that failed."""
+    function = {"pythonFunctionDescriptor": {"moduleName": "main", "className": "Counter", "functionName": name}}
+    facts = {
+        "taskId": base64_id(task),
+        "taskAttempt": 0,
+        "jobId": base64_id(JOB),
+        "actorId": base64_id(ACTOR),
+        "actorTaskName": f"Counter.{name}",
+        "actorFunc": function,
+        "parentTaskId": base64_id("ff" * 20 + JOB),
+    }
+    states = [("PENDING_ARGS_AVAIL", 1), ("FAILED", seconds * SECOND)]
+    sent: dict[str, Any] = {"workerId": base64_id(worker), "nodeId": base64_id(HEAD)} if worker else {}
+    return [
+        event("ACTOR_TASK_DEFINITION_EVENT", "actorTaskDefinitionEvent", facts),
+        lifecycle(task, states, rayErrorInfo=error, **sent),
+    ]
+
+
+def actor_task(number: int) -> str:
+    """The id of a call of the actor."""
+    return f"{number:016x}{ACTOR}"
+
+
+def traceback_of(function: str, exception: str) -> str:
+    """As Ray writes a user's exception."""
+    return (
+        f"User exception:\nray::{function}() (pid=7, ip=10.0.0.9)\n"
+        f'  File "/app/main.py", line 3, in {function}\n    raise oops\n{exception}'
+    )
