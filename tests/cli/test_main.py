@@ -40,6 +40,8 @@ def test_help_lists_only_programs_that_are_there() -> None:
         "report",
         "demo",
         "crds",
+        "import",
+        "delete",
         "version",
     ]
 

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from raykeeper.cli import collector, crds, demo, history, operator, report
+from raykeeper.cli import collector, crds, deleting, demo, history, importing, operator, report
 from raykeeper.errors import Misconfigured, RaykeeperError
 from raykeeper.settings.arguments import asks_for_help
 
@@ -28,6 +28,8 @@ history.register(app)
 report.register(app)
 demo.register(app)
 crds.register(app)
+importing.register(app)
+deleting.register(app)
 
 COMMAND_OF_PROGRAM = {"manager": "operator", "collector": "collector", "historyserver": "historyserver"}
 """Names of KubeRay's programs, under which existing manifests start ours."""

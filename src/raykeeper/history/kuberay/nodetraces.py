@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from raykeeper.history.kuberay.keys import EventFile, FetchedAnswer, KubeRayPlace, LogFile
+from raykeeper.history.state import MISSED_BEATS
 from raykeeper.layout.records import EndRecord, NodeRecord, Role, SessionRecord
 
 EVENT_FILE_SECONDS = 300.0
@@ -93,6 +94,18 @@ class SessionTraces:
     def last_seen(self) -> datetime:
         """The last sign of life of any node, or the start where there is none."""
         return max([node.last_seen for node in self.nodes.values()], default=self.place.started_at)
+
+    def is_running(self, now: datetime) -> bool:
+        """Whether the newest head did not end and was heard of lately."""
+        head = self._newest_head()
+        if head is None or head.has_ended:
+            return False
+        return now - self._beat_at(head) < timedelta(seconds=MISSED_BEATS * EVENT_FILE_SECONDS)
+
+    def ended_at(self) -> datetime:
+        """When the newest head gave its last sign of life."""
+        head = self._newest_head()
+        return self._beat_at(head) if head else self.last_seen()
 
     def _role(self, node: NodeTraces) -> Role:
         return "head" if node.node_id in self.heads else "worker"

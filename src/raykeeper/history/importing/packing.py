@@ -1,0 +1,66 @@
+"""Whole log files into log packs: which pieces of which files share a pack, and under what key. Pure.
+
+The same files give the same packs, so an import that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from raykeeper.layout.keys import LogPackKey, SessionId
+
+PACK_BYTES = 8 << 20
+"""Text in one pack: as much as is held in memory at a time."""
+FRAME_BYTES = 512 << 10
+"""Text in one frame: what is read at least to show a line."""
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """One log file that is to be packed."""
+
+    path: str
+    """Relative to the session's `logs/`."""
+    generation: str
+    place: str
+    """Where its bytes are read from."""
+    size: int
+    written_ns: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The bytes [offset, offset + length) of a file."""
+
+    file: LogSource
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class PlannedPack:
+    key: str
+    pieces: tuple[Piece, ...]
+
+
+def plan_packs(session: SessionId, node_id: str, files: Iterable[LogSource]) -> list[PlannedPack]:
+    """Packs of all files of one node, by path."""
+    ordered = sorted(files, key=lambda file: (file.path, file.generation))
+    sealed_ns = max((file.written_ns for file in ordered), default=0)
+    packs: list[list[Piece]] = [[]]
+    filled = 0
+    for piece in (piece for file in ordered for piece in _pieces(file)):
+        if packs[-1] and filled + piece.length > PACK_BYTES:
+            packs.append([])
+            filled = 0
+        packs[-1].append(piece)
+        filled += piece.length
+    numbered = enumerate(filter(None, packs))
+    return [PlannedPack(LogPackKey(session, node_id, sealed_ns, number).key, tuple(some)) for number, some in numbered]
+
+
+def _pieces(file: LogSource) -> Iterator[Piece]:
+    """At least one, so that an empty file has a name in the store."""
+    for offset in range(0, max(1, file.size), FRAME_BYTES):
+        yield Piece(file, offset, min(FRAME_BYTES, file.size - offset))
