@@ -150,6 +150,7 @@ def test_suspending_ends_in_suspended_and_resuming_in_neither() -> None:
     assert (going.state, condition(going, "RayClusterSuspended").status) == ("", "False")
     gone = status(after(cluster, going))
     assert (gone.state, condition(gone, "RayClusterSuspended").status) == ("suspended", "True")
+    assert condition(gone, "RayClusterProvisioned").message == "the cluster is suspended"
     assert condition(gone, "RayClusterSuspending").status == "False"
     assert condition(gone, "RayClusterProvisioned").status == "False"
     resumed = status(after(a_cluster(suspend=False), gone), a_head())

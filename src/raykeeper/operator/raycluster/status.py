@@ -125,7 +125,8 @@ def _provisioned_finding(seen: _Seen) -> Finding:
     was = is_true(seen.cluster.status.conditions, PROVISIONED) and _state(seen) != "suspended"
     if was or (seen.is_complete and seen.suspension is Suspension.NONE):
         return Finding(PROVISIONED, "True", "AllPodRunningAndReadyFirstTime", "all pods were ready")
-    return Finding(PROVISIONED, "False", "RayClusterPodsProvisioning", "pods are being made")
+    now = "pods are being made" if seen.suspension is Suspension.NONE else "the cluster is suspended"
+    return Finding(PROVISIONED, "False", "RayClusterPodsProvisioning", now)
 
 
 def _suspension_findings(seen: _Seen) -> Iterator[Finding]:
