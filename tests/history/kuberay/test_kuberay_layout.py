@@ -17,7 +17,15 @@ from kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLACES, PLAIN, to
 from raykeeper.history.kuberay.adapted import AdaptedLog
 from raykeeper.history.kuberay.contents import adapt_session
 from raykeeper.history.kuberay.eventfiles import SegmentMaker
-from raykeeper.history.kuberay.keys import EventFile, FetchedAnswer, KubeRayPlace, LogFile, parse_marker, parse_object
+from raykeeper.history.kuberay.keys import (
+    EventFile,
+    FetchedAnswer,
+    KubeRayPlace,
+    LogFile,
+    parse_marker,
+    parse_object,
+    possible_places,
+)
 from raykeeper.history.kuberay.nodetraces import trace_session
 from raykeeper.history.kuberay.polledpaths import KNOWN_PATHS, to_path, to_stored_name
 from raykeeper.history.kuberay.rawpacks import BLOCK_BYTES, FRAME_BYTES, RawPack, raw_frame, raw_frame_size
@@ -35,6 +43,12 @@ def test_a_marker_tells_where_its_session_is(place: KubeRayPlace) -> None:
     assert parse_marker(place.marker_key) == place
     assert place.started_at == datetime(2026, 11, 15, 20, 9, 58, 472817, tzinfo=UTC)
     assert place.session.cluster in place.prefix
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_session_without_a_marker_is_looked_for_where_it_is(place: KubeRayPlace) -> None:
+    assert place in possible_places(place.session)
+    assert len(possible_places(place.session)) <= 5
 
 
 @pytest.mark.parametrize(

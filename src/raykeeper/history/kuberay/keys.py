@@ -97,6 +97,16 @@ def is_place_of_keys(session: SessionId) -> bool:
     return is_session_name(session.session) and all(_NAME.fullmatch(name) for name in names)
 
 
+def possible_places(session: SessionId) -> list[KubeRayPlace]:
+    """Where a session without a marker may be: KubeRay calls an owner's cluster `<owner>-<five characters>`.
+
+    Older versions put `-raycluster` between the two.
+    """
+    owner = session.cluster.rpartition("-")[0]
+    owners = [name for name in dict.fromkeys([owner, owner.removesuffix("-raycluster")]) if name]
+    return [KubeRayPlace(session), *(KubeRayPlace(session, kind, name) for kind in OWNER_KINDS for name in owners)]
+
+
 def parse_marker(key: str) -> KubeRayPlace | None:
     """The session that a marker says exists; None for any other key."""
     found = _MARKER.fullmatch(key)

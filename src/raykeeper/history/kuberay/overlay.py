@@ -154,10 +154,10 @@ class KubeRayOverlay(ObjectStore):
         return None if found is None or await self._has(key) else found
 
     async def _look(self, session: SessionId) -> KubeRayContents | None:
-        place = await self.places.find(session)
-        if place is None or await self._has(session_record_key(session)):
+        if await self._has(session_record_key(session)):
             return None
-        return adapt_session(place, [stat async for stat in self._store.list(place.prefix)])
+        place = await self.places.find(session)
+        return adapt_session(place, [stat async for stat in self._store.list(place.prefix)]) if place else None
 
     async def _has(self, key: str) -> bool:
         try:

@@ -19,6 +19,7 @@ from raykeeper.history.kuberay.keys import (
     KubeRayPlace,
     is_place_of_keys,
     parse_marker,
+    possible_places,
 )
 from raykeeper.layout.keys import SessionId
 from raykeeper.storage.store import ObjectStore
@@ -75,12 +76,9 @@ class KubeRayPlaces:
             return None
         if marker := self._marked.markers.get(session):
             return marker.place
-        plain = KubeRayPlace(session)
-        if await self._has_objects(plain):
-            return plain
-        owned = [place async for place in self._owned(session)]
-        there = await asyncio.gather(*map(self._has_objects, owned))
-        return next((place for place, is_there in zip(owned, there, strict=True) if is_there), None)
+        possible = possible_places(session)
+        there = await asyncio.gather(*map(self._has_objects, possible))
+        return next((place for place, is_there in zip(possible, there, strict=True) if is_there), None)
 
     async def of_cluster(self, namespace: str, cluster: str) -> set[str]:
         """Names of a cluster's sessions: all that have a marker, and those of a cluster nobody owns."""
@@ -115,12 +113,6 @@ class KubeRayPlaces:
                 continue
             async for names in self._folders(f"{prefix}{name}/", depth - 1):
                 yield name, *names
-
-    async def _owned(self, session: SessionId) -> AsyncIterator[KubeRayPlace]:
-        """Where the session would be, if one of the namespace's RayJobs and RayServices owned its cluster."""
-        for kind in OWNER_KINDS:
-            for owner in await self._store.list_folders(f"{HISTORY_PREFIX}{kind}/{session.namespace}/"):
-                yield KubeRayPlace(session, kind, owner)
 
     async def _has_objects(self, place: KubeRayPlace) -> bool:
         async with self._looks:
