@@ -16,6 +16,8 @@ from bed.rayenv import ray_python
 from bed.waiting import wait_until
 
 RAYKEEPER = Path(sys.executable).with_name("raykeeper")
+IN_THE_BACKGROUND = ("/bin/sh", "-c", 'trap \'\' INT; exec "$0" "$@"')
+"""As a shell starts what ends with `&`: without Ctrl-C."""
 END_SECONDS = 30.0
 _CACHE = re.compile(rb"--cache-dir=(/tmp/rk-demo-[^/]+)/cache")
 
@@ -69,7 +71,9 @@ def running_demo(folder: Path, command: Sequence[str] = ()) -> Iterator[RunningD
     store, output_file = folder / "store", folder / "output"
     arguments = ["demo", f"--folder={store}", f"--ray-python={ray_python()}", *(["--", *command] if command else [])]
     with output_file.open("wb") as output:
-        process = subprocess.Popen([RAYKEEPER, *arguments], stdout=output, stderr=output, cwd=folder, env=os.environ)
+        process = subprocess.Popen(
+            [*IN_THE_BACKGROUND, RAYKEEPER, *arguments], stdout=output, stderr=output, cwd=folder, env=os.environ
+        )
     try:
         yield RunningDemo(process, store, output_file)
     finally:

@@ -44,7 +44,7 @@ def test_ones_own_script_is_remembered_with_its_output_and_exit_code(tmp_path: P
         assert "the script ended with code 5 (FAILED)" in demo.output
         assert "1 x stumble: RuntimeError: stumbled on purpose" in demo.output
         _check_ray_cli(demo)
-        assert demo.end(signal.SIGINT) == 5
+        assert demo.end(signal.SIGTERM) == 5
     _check_gone(folder)
 
 
@@ -52,7 +52,7 @@ def test_a_demo_that_is_ended_while_ray_starts_leaves_nothing(tmp_path: Path) ->
     with running_demo(tmp_path) as demo:
         folder = demo.wait_for_run_folder(START_SECONDS)
         wait_until("a Ray", lambda: list(folder.glob("ray/session_2*")), timeout=START_SECONDS)
-        assert demo.end(signal.SIGTERM) == 130
+        assert demo.end(signal.SIGINT) == 130
         assert "interrupted; everything is ended" in demo.output
     _check_gone(folder)
 

@@ -18,7 +18,7 @@ LAST_LINES = 15
 END_SECONDS = 10.0
 """For each program at the end of a demo that is not interrupted again; Ray takes half of it."""
 _LOOK_SECONDS = 0.1
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Child:
@@ -68,7 +68,7 @@ class Children:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        previous = {number: signal.signal(number, self._hurry) for number in _ENDING}
+        previous = {number: signal.signal(number, self._hurry) for number in ENDING_SIGNALS}
         try:
             self._end_all()
         finally:

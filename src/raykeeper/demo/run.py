@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from raykeeper.demo.children import Children
+from raykeeper.demo.children import ENDING_SIGNALS, Children
 from raykeeper.demo.commands import CLUSTER, NAMESPACE, Places, base_environment
 from raykeeper.demo.programs import Programs, start_programs
 from raykeeper.demo.rayinstall import RayInstall, find_ray
@@ -98,12 +98,12 @@ def _run_folder() -> Iterator[Path]:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let a closed terminal or `kill` end us in the way Ctrl-C does."""
+    """Let a closed terminal or `kill` end us as Ctrl-C does, also where a shell has turned that off (`demo &`)."""
 
     def interrupt(_: int, __: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    previous = {number: signal.signal(number, interrupt) for number in ENDING_SIGNALS}
     try:
         yield
     finally:
