@@ -25,7 +25,7 @@ work = ray.remote(num_cpus=0.1, resources={"elsewhere": 1})(lambda text: print(t
 ray.get([work.remote("said by the second raylet") for _ in range(20)])
 """
 NAMESPACE, CLUSTER = "team-a", "train"
-JOB_SECONDS = 150.0
+JOB_SECONDS = 240.0
 EQUAL_SECONDS = 60.0
 QUICK = (  # everything goes to the bucket within seconds, so that kills meet every stage of it
     *("--seal-age=500ms", "--idle-seal-age=1s", "--user-log-interval=500ms", "--component-log-interval=2s"),

@@ -26,7 +26,7 @@ SERVE = "/api/serve/applications/"
 
 pytestmark = [
     pytest.mark.bed,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(os.geteuid() != 0, reason="a worker's own folder needs a mount namespace, so root"),
 ]
 
