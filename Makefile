@@ -47,7 +47,7 @@ generate: setup ## write the generated files anew
 	@$(RUN)/python tools/generate.py
 
 unit: setup
-	@echo "--- unit tests"; $(RUN)/pytest -q -m "not ($(NOT_UNIT))"
+	@echo "--- unit tests"; $(RUN)/pytest -q -n 2 --dist loadfile -m "not ($(NOT_UNIT))"
 
 test: unit bed-tests e2e ## every test; builds the test bed first, once
 
