@@ -126,6 +126,19 @@ async def test_the_index_of_a_files_pack_costs_no_read_of_the_file() -> None:
     assert len(parse_index(tail).frames) == 300
 
 
+@given(
+    st.text(min_size=1, max_size=60),
+    st.integers(0, 2**63),
+    st.integers(0, 2000 * FRAME_BYTES),
+    st.integers(0, 2**63 - 1),
+)
+def test_the_size_of_a_files_pack_leaves_room_for_any_index(path: str, inode: int, size: int, read_ns: int) -> None:
+    pack = RawPack(path, f"{read_ns}-{inode}", size, read_ns)
+    ending = pack.ending()
+    assert len(ending) == pack.size - pack.frames_end
+    assert parse_index(ending[-len(ending) + 64 * 1024 :]).frames == pack.frames
+
+
 def segment_of(data: bytes, *, is_gzip: bool, piece: int = 7) -> tuple[list[bytes], str]:
     """The good lines, and what is damaged, of a file that comes in small pieces."""
     maker = SegmentMaker(is_gzip=is_gzip)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import pytest
 from starlette.types import ASGIApp
 
 from asking import ask
-from ingest_scene import local_store, read_rows
+from clocks import ManualClock
+from ingest_scene import finished_task, local_store, read_rows
 from kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLACES, PLAIN, EventForm, KubeRayBucket
 from raycapture import ASKED_AT, HEAD, NODES, WORKER, RayCapture, put_into
 from raykeeper.clock import SystemClock
@@ -25,22 +26,21 @@ from raykeeper.history.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.program import built_parts
 from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
-from raykeeper.layout.keys import SessionId
+from raykeeper.layout.keys import EventSegmentKey, SessionId
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
 
 PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
 SERVE = "/api/serve/applications/"
+GCS_LOG = "gcs_server.out"
 ENTITIES = ("tasks", "actors", "jobs", "nodes", "workers")
 
 
-async def fill(bucket: KubeRayBucket, capture: RayCapture, *, with_logs: bool = False) -> None:
-    """The recorded run as KubeRay's collectors leave it; logs come with a graceful end alone."""
+async def fill(bucket: KubeRayBucket, capture: RayCapture) -> None:
+    """The recorded run as KubeRay's collectors leave it while it runs: logs come with a graceful end."""
     for number, node in enumerate(NODES):
         events = capture.events(node, ASKED_AT["final"])
         await bucket.put_events(node.node_id, events, opened_ns=OPENED_NS + number * 10**9)
-        if with_logs:
-            await bucket.put_logs(node.node_id, capture.log_files(node))
     answers = {recorded.path: recorded.body for recorded in capture.requests("final")}
     for path in (PLACEMENT_GROUPS, SERVE, "/timezone", "/api/v0/cluster_metadata"):
         await bucket.put_answer(path, answers[path])
@@ -115,7 +115,9 @@ async def test_a_kuberay_bucket_is_served_like_any_other(raycapture: RayCapture,
     for place in PLACES:
         bucket = KubeRayBucket(store, place, "gzip")
         await bucket.put_marker()
-        await fill(bucket, raycapture, with_logs=True)
+        await fill(bucket, raycapture)
+        await bucket.put_logs(HEAD.node_id, {GCS_LOG: raycapture.log_files(HEAD)[GCS_LOG]})
+    await KubeRayBucket(store, PLAIN).put_logs(WORKER.node_id, raycapture.log_files(WORKER))
     async with server(tmp_path / "bucket", tmp_path) as app:
         page = await ask(app, "/")
         assert re.findall(r'class="state (\w+)"', page.text) == ["ended"] * 3
@@ -138,8 +140,8 @@ async def same_logs(app: ASGIApp, capture: RayCapture) -> None:
         whole = await ask(app, f"{url_of(PLAIN)}/api/v0/logs/file?{query}&lines=-1&format=leading_1")
         assert whole.status == 200, path
         assert data.decode(errors="replace") in whole.content.decode(errors="replace"), path
-    tail = await ask(app, f"{url_of(PLAIN)}/api/v0/logs/file?node_id={HEAD.node_id}&filename=gcs_server.out&lines=2")
-    last = capture.log_files(HEAD)["gcs_server.out"].splitlines(keepends=True)[-2:]
+    tail = await ask(app, f"{url_of(PLAIN)}/api/v0/logs/file?node_id={HEAD.node_id}&filename={GCS_LOG}&lines=2")
+    last = capture.log_files(HEAD)[GCS_LOG].splitlines(keepends=True)[-2:]
     assert b"".join(last).decode() in tail.text
 
 
@@ -180,6 +182,19 @@ async def test_a_damaged_event_file_is_a_gap_and_its_first_lines_count(raycaptur
     async with opened(KubeRayOverlay(store, SystemClock()), PLAIN.session, tmp_path / "cache") as found:
         assert len(found.gaps) == 1
         assert len(await rows(found, "tasks")) > 10
+
+
+async def test_what_kuberay_uploads_while_a_session_runs_is_seen_within_seconds(tmp_path: Path) -> None:
+    store, clock = local_store(tmp_path / "bucket"), ManualClock(now=datetime.now(UTC))
+    overlay, bucket = KubeRayOverlay(store, clock), KubeRayBucket(store, PLAIN)
+    await bucket.put_marker()
+    await bucket.put_events(HEAD.node_id, finished_task(1))
+    prefix = EventSegmentKey.prefix(PLAIN.session)
+    assert len([stat async for stat in overlay.list(prefix)]) == 1
+    await bucket.put_events(HEAD.node_id, finished_task(2), opened_ns=OPENED_NS + 300 * 10**9)
+    clock.advance(6)
+    first, second = [stat.key async for stat in overlay.list(prefix)]
+    assert [stat.key async for stat in overlay.list(prefix, after=first)] == [second]
 
 
 async def test_a_session_of_which_nothing_is_stored_is_missing(tmp_path: Path) -> None:

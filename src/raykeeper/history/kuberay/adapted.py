@@ -88,4 +88,7 @@ class AdaptedLog(Adapted):
             text = await store.read_range(self.raw.key, frame.offset, frame.length) if frame.length else b""
             parts.append(raw_frame(text)[max(0, offset - frame.position) : end - frame.position])
         behind = self.pack.frames_end
-        return b"".join([*parts, self.pack.ending[max(0, offset - behind) : max(0, end - behind)]])
+        if end > behind:
+            ending = await asyncio.to_thread(self.pack.ending)
+            parts.append(ending[max(0, offset - behind) : end - behind])
+        return b"".join(parts)

@@ -37,6 +37,7 @@ class _Known:
     """What was found out about one session."""
 
     contents: KubeRayContents | None = None
+    listed: list[ObjectStat] = field(default_factory=list)
     until: float = float("-inf")
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -59,7 +60,7 @@ class KubeRayOverlay(ObjectStore):
         self._known.move_to_end(session)
         async with known.lock:
             if self._clock.steady() >= known.until:
-                known.contents = await self._look(session)
+                await self._look(session, known)
                 known.until = self._clock.steady() + self._believed_seconds(known.contents)
         while len(self._known) > _REMEMBERED_SESSIONS:
             self._known.popitem(last=False)
@@ -153,11 +154,17 @@ class KubeRayOverlay(ObjectStore):
         found = adapted_entry(await self.places.marked(), key)
         return None if found is None or await self._has(key) else found
 
-    async def _look(self, session: SessionId) -> KubeRayContents | None:
-        if await self._has(session_record_key(session)):
-            return None
-        place = await self.places.find(session)
-        return adapt_session(place, [stat async for stat in self._store.list(place.prefix)]) if place else None
+    async def _look(self, session: SessionId, known: _Known) -> None:
+        """Find the session's objects; what was listed before is not worked through again."""
+        is_ours = await self._has(session_record_key(session))
+        place = None if is_ours else await self.places.find(session)
+        listed = [stat async for stat in self._store.list(place.prefix)] if place else []
+        if place is None:
+            known.contents = None
+        elif known.contents is None or listed != known.listed:
+            # In a thread: a session may have a hundred thousand log files.
+            known.contents = await asyncio.to_thread(adapt_session, place, listed)
+        known.listed = listed
 
     async def _has(self, key: str) -> bool:
         try:
