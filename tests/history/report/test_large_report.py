@@ -84,3 +84,13 @@ async def test_kinds_too_rare_to_be_listed_are_counted(tmp_path: Path) -> None:
     words = [f"{chr(107 + number // 10)}{chr(107 + number % 10)} broke" for number in range(GROUPS_LIMIT + 7)]
     report = await report_of(tmp_path, [one for number, word in enumerate(words) for one in failed(number, "X", word)])
     assert (len(report.groups), report.counts.failures, report.counts.ungrouped) == (GROUPS_LIMIT, GROUPS_LIMIT + 7, 7)
+
+
+async def test_a_rare_first_cause_is_found_among_many_kinds_that_are_more_frequent(tmp_path: Path) -> None:
+    words = [f"{chr(107 + number // 10)}{chr(107 + number % 10)} broke" for number in range(GROUPS_LIMIT + 7)]
+    often = [one for number, word in enumerate(words * 2) for one in failed(number + 2, "X", word, seconds=20)]
+    once = failed(1, "RUNTIME_ENV_SETUP_FAILED", "OSError: no package", seconds=5)
+    report = await report_of(tmp_path, [*often, *once])
+    assert report.first_cause is not None
+    assert report.first_cause.rule == "failed_environment"
+    assert "RUNTIME_ENV_SETUP_FAILED" not in {group.error_type for group in report.groups}

@@ -275,3 +275,14 @@ async def test_a_report_on_a_job_leaves_the_others_out(tmp_path: Path) -> None:
     jobs = [a_job(), a_job("SUCCEEDED", job_id="02000000", submission_id="other")]
     report = await report_of(tmp_path, other, jobs=jobs, job="other")
     assert (report.outcome, report.groups, [job.submission_id for job in report.jobs]) == (Outcome.OK, (), ["other"])
+
+
+async def test_a_long_error_keeps_its_beginning_and_its_exception(tmp_path: Path) -> None:
+    long = traceback_of("step", "x" * 30_000).replace("x" * 30_000, "    frame\n" * 4000 + BOOM)
+    report = await report_of(tmp_path, failed(1, "TASK_EXECUTION_EXCEPTION", long))
+    assert report.first_cause is not None
+    assert report.first_cause.title == f"step raised {BOOM}"
+    [group] = report.groups
+    assert group.example is not None
+    assert group.example.message.startswith("User exception:")
+    assert len(group.example.message) < 21_000

@@ -9,6 +9,7 @@ from raykeeper.history.asked import Asked
 from raykeeper.history.endpoints.joblist import all_jobs
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.report.failures import AttemptKey, FailedAttempt, FailureSet, failed_attempt, failure_sets
+from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.firstcause import explain_all
 from raykeeper.history.report.logslice import log_slices
 from raykeeper.history.report.model import (
@@ -31,7 +32,9 @@ from raykeeper.history.report.unknowns import unknowns_of
 
 GROUPS_LIMIT = 50
 """Groups shown with an example; a person reads the first few."""
-_ROWS_LIMIT = 5000  # digests; a message that is new each time would give one for each failure
+_FREQUENT_LIMIT = 5000  # digests; a message that is new each time would give one for each failure
+_EARLY_LIMIT = 100
+"""Rare failures that are explained too, though not shown: what happened once may be why others happened often."""
 _NODES_LIMIT = 50
 _LOGS_LIMIT = 10  # groups whose logs are fetched: each costs reads of the store
 _MESSAGE_CHARS = 20_000  # as much as Ray keeps of a job's message
@@ -61,7 +64,7 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
     sets = await _failure_sets(asked, scope)
     ending = _ending(asked, counted["cut_off"])
     explained = explain_all(Situation(sets, scope.jobs, ending))
-    groups = [group_of(one, explained, counted["attempts"]) for one in sets]
+    groups = [group_of(one, explained, counted["attempts"]) for one in sets[:GROUPS_LIMIT]]
     outcome = outcome_of(explained, sets, scope.jobs, is_over=ending.ended_at is not None)
     session = asked.session
     return Report(
@@ -71,7 +74,7 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
         job=scope.name,
         as_of=session.as_of,
         outcome=outcome,
-        counts=counts_of(counted["attempts"], counted["failures"], sets),
+        counts=counts_of(counted["attempts"], counted["failures"], sets, groups),
         first_cause=None if outcome.is_well else explained.causes[0],
         causes=explained.causes,
         groups=await _with_logs(asked, groups, sets),
@@ -91,17 +94,21 @@ async def _scope(asked: Asked, wanted: str | None) -> Scope:
 
 
 async def _failure_sets(asked: Asked, scope: Scope) -> list[FailureSet]:
+    """The most frequent first, with the earliest of the rarer ones at the end: they may be why."""
     params = {
         "job_id": scope.job_id,
         "slack_ns": _SLACK_NS,
         "node_limit": _NODES_LIMIT,
-        "row_limit": _ROWS_LIMIT,
+        "frequent_limit": _FREQUENT_LIMIT,
+        "early_limit": _EARLY_LIMIT,
     }
-    sets = failure_sets(await asked.rows(GROUPED_FAILURES, params), _NODES_LIMIT)[:GROUPS_LIMIT]
+    found = failure_sets(await asked.rows(GROUPED_FAILURES, params), _NODES_LIMIT)
+    rarer = sorted(found[GROUPS_LIMIT:], key=lambda one: (one.first_ns, one.id))
+    sets = found[:GROUPS_LIMIT] + rarer[:_EARLY_LIMIT]
     if not sets:
         return []
     ids = sorted({one.first.task_id for one in sets})
-    rows = await asked.rows(FIRST_FAILURES, {"task_ids": ids, "message_limit": _MESSAGE_CHARS})
+    rows = await asked.rows(FIRST_FAILURES, {"task_ids": ids, "message_limit": _MESSAGE_CHARS, "cut": CUT})
     firsts = {_key(attempt): attempt for attempt in map(failed_attempt, rows)}
     return [replace(one, first=uncoloured(firsts.get(_key(one.first), one.first))) for one in sets]
 
@@ -124,7 +131,7 @@ async def _with_logs(
 ) -> tuple[FailureGroup, ...]:
     """The groups with their examples; only the first have logs."""
     shown = []
-    for number, (group, one) in enumerate(zip(groups, sets, strict=True)):
+    for number, (group, one) in enumerate(zip(groups, sets, strict=False)):
         logs = await log_slices(asked, one.first) if number < _LOGS_LIMIT else ()
         shown.append(replace(group, example=example_of(one.first, logs)))
     return tuple(shown)

@@ -76,8 +76,8 @@ def example_of(first: FailedAttempt, logs: tuple[LogSlice, ...]) -> Example:
     )
 
 
-def counts_of(attempts: int, failures: int, sets: Sequence[FailureSet]) -> Counts:
-    grouped = sum(one.failures for one in sets)
+def counts_of(attempts: int, failures: int, sets: Sequence[FailureSet], groups: Sequence[FailureGroup]) -> Counts:
+    grouped = sum(group.failures for group in groups)
     return Counts(attempts, failures, sum(one.recovered for one in sets), max(0, failures - grouped))
 
 

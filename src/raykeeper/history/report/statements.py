@@ -37,28 +37,36 @@ GROUPED_FAILURES = f"""
         FROM tasks WHERE state = 'FAILED' AND {IN_SCOPE}
     ),
     tried_again AS (SELECT DISTINCT task_id FROM task_list WHERE state = 'FINISHED' AND attempt_number > 0),
-    lost_nodes AS (SELECT node_id, end_ns FROM nodes WHERE end_ns IS NOT NULL)
-    SELECT error_type, failed.closed_by, never_ran, func_or_class_name AS function, exit_type AS worker_exit,
-           lost_nodes.node_id IS NOT NULL AS has_lost_node, {WRAPPING} AS wrapping, {DIGEST} AS digest,
-           count(*) AS failures, count(tried_again.task_id) AS recovered,
-           min(failed.end_ns) AS first_ns, max(failed.end_ns) AS last_ns,
-           arg_min({{'task_id': failed.task_id, 'attempt_number': attempt_number}},
-                   {{'ns': failed.end_ns, 'task_id': failed.task_id}}) AS first,
-           (list(DISTINCT failed.node_id ORDER BY failed.node_id) FILTER (failed.node_id IS NOT NULL))[:$node_limit]
-               AS nodes
-    FROM failed
-    LEFT JOIN tried_again ON tried_again.task_id = failed.task_id
-    LEFT JOIN workers ON workers.worker_id = failed.worker_id
-    LEFT JOIN lost_nodes ON lost_nodes.node_id = failed.node_id
-        AND lost_nodes.end_ns BETWEEN failed.end_ns - $slack_ns AND failed.end_ns + $slack_ns
-    GROUP BY ALL ORDER BY failures DESC, first_ns, digest LIMIT $row_limit
+    lost_nodes AS (SELECT node_id, end_ns FROM nodes WHERE end_ns IS NOT NULL),
+    grouped AS (
+        SELECT error_type, failed.closed_by, never_ran, func_or_class_name AS function, exit_type AS worker_exit,
+               lost_nodes.node_id IS NOT NULL AS has_lost_node, {WRAPPING} AS wrapping, {DIGEST} AS digest,
+               count(*) AS failures, count(tried_again.task_id) AS recovered,
+               min(failed.end_ns) AS first_ns, max(failed.end_ns) AS last_ns,
+               arg_min({{'task_id': failed.task_id, 'attempt_number': attempt_number}},
+                       {{'ns': failed.end_ns, 'task_id': failed.task_id}}) AS first,
+               (list(DISTINCT failed.node_id ORDER BY failed.node_id) FILTER (failed.node_id IS NOT NULL))[:$node_limit]
+                   AS nodes
+        FROM failed
+        LEFT JOIN tried_again ON tried_again.task_id = failed.task_id
+        LEFT JOIN workers ON workers.worker_id = failed.worker_id
+        LEFT JOIN lost_nodes ON lost_nodes.node_id = failed.node_id
+            AND lost_nodes.end_ns BETWEEN failed.end_ns - $slack_ns AND failed.end_ns + $slack_ns
+        GROUP BY ALL
+    )
+    SELECT * FROM grouped
+    QUALIFY row_number() OVER (ORDER BY failures DESC, first_ns, digest) <= $frequent_limit
+        OR row_number() OVER (ORDER BY first_ns, digest) <= $early_limit
 """  # noqa: S608 - made of constants
-"""Failed attempts by what was said of them and by what happened around them."""
+"""Failed attempts by what was said of them and by what happened around them: the most frequent, and the earliest,
+among which the first cause is."""
 
 FIRST_FAILURES = """
     SELECT t.task_id, t.attempt_number, t.job_id, t.name, t.type, t.func_or_class_name AS function, t.end_ns,
            t.node_id, t.worker_id, t.actor_id, t.required_resources, t.closed_by,
-           left(t.error_message, $message_limit) AS message,
+           CASE WHEN length(t.error_message) <= $message_limit THEN t.error_message
+                ELSE left(t.error_message, $message_limit // 4) || $cut
+                     || right(t.error_message, $message_limit - $message_limit // 4) END AS message,
            w.exit_type, w.exit_detail, w.end_ns AS worker_end_ns, w.pid,
            n.end_ns AS node_end_ns, n.node_ip, n.death_reason, n.death_message,
            a.class_name, a.death_cause, a.end_ns AS actor_end_ns
