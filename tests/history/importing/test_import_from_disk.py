@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,12 @@ from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.importing.disksessions import find_sessions, node_of
-from raykeeper.layout.keys import EventSegmentKey, SessionId, session_record_key
+from raykeeper.history.importing.fromdisk import read_piece
+from raykeeper.history.importing.packing import LogSource
+from raykeeper.history.importing.tally import Tally
+from raykeeper.history.importing.writing import SessionWriter
+from raykeeper.layout.keys import EventSegmentKey, LogPackKey, SessionId, session_record_key
+from raykeeper.layout.packs import parse_index
 from raykeeper.layout.records import SessionRecord, encode_record
 from stored_sessions import StoredSession
 
@@ -104,6 +110,31 @@ def test_a_node_is_known_by_its_port_files_or_its_raylets_log(raycapture: RayCap
         path.unlink()
     assert node_of(folder) == (HEAD.node_id, True)
     assert node_of(raycapture.folder / "session" / "worker" / SESSION_NAME) == (WORKER.node_id, False)
+
+
+def test_files_that_came_since_the_last_import_are_imported_too(
+    raycapture: RayCapture, ray_folder: Path, tmp_path: Path
+) -> None:
+    late = ray_folder / SESSION_NAME / "logs" / "late.log"
+    run(ray_folder, tmp_path / "store")
+    late.write_text("came later\n")
+    Path(os.fsdecode(os.fsencode(late.parent) + b"/\xff.log")).write_text("odd\n")
+    os.utime(late, (1_600_000_000, 1_600_000_000))
+    run(ray_folder, tmp_path / "store")
+    stored = StoredSession(tmp_path / "store", LOCAL).logs(HEAD.node_id)
+    assert stored == raycapture.log_files(HEAD) | {"late.log": b"came later\n", "\ufffd.log": b"odd\n"}
+
+
+async def test_a_file_that_vanishes_while_it_is_imported_is_a_gap(ray_folder: Path, tmp_path: Path) -> None:
+    [session] = find_sessions(ray_folder, None, "local", "laptop")
+    store = local_store(tmp_path / "store")
+    writer = SessionWriter(store, session.id, Tally(), lambda _: None, is_dry_run=False)
+    gone = LogSource("gone.log", "1-1", str(tmp_path / "gone.log"), 10, 1_794_773_400_000_000_000)
+    await writer.add_logs(HEAD.node_id, [gone], read_piece)
+    assert [line.partition(":")[0] for line in writer.tally.unreadable] == [gone.place]
+    [stat] = [stat async for stat in store.list(LogPackKey.prefix(session.id))]
+    [gap] = parse_index(await store.get(stat.key)).gaps
+    assert (gap.path, gap.length) == ("gone.log", 10)
 
 
 def test_links_out_of_the_logs_are_not_followed(ray_folder: Path, tmp_path: Path) -> None:

@@ -197,6 +197,13 @@ def test_every_object_gets_a_key_of_its_own_which_does_not_depend_on_the_others(
     assert list(all_keys) == sorted(all_keys)
 
 
+def test_objects_that_are_none_of_kuberays_are_counted_and_left_out() -> None:
+    names = ["notes.txt", f"{NODE}/logs/two\nlines.out", f"{NODE}/logs/../../x", f"{NODE}/logs/a.out", f"{NODE}/logs/"]
+    contents = adapt_session(PLAIN, [ObjectStat(f"{PLAIN.prefix}{name}", 1, THEN) for name in names])
+    assert contents.strange == 3
+    assert [key.node_id for key in map(parse_sealed_key, contents.objects) if key] == [NODE]
+
+
 def test_the_head_is_who_ran_the_gcs_or_else_who_spoke_first() -> None:
     late = EventFile(NODE, OPENED_NS + 5, True, False)
     early = EventFile(OTHER, OPENED_NS, True, False)

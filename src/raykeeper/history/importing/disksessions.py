@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ def log_files(logs: Path) -> Iterator[tuple[LogSource, Path]]:
             continue
         stat = path.stat()
         generation = generation_name(stat.st_mtime_ns, stat.st_ino)
-        name = path.relative_to(logs).as_posix()
+        name = os.fsencode(path.relative_to(logs)).decode(errors="replace")  # a name is any bytes to Linux
         yield LogSource(name, generation, str(path), stat.st_size, stat.st_mtime_ns), path
 
 

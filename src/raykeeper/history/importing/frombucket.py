@@ -73,7 +73,8 @@ class BucketImport:
         await self._copy(contents, writer)
         await self._finish(contents, writer)
         self.tally.sessions += 1
-        self._say(f"{place.session}: done")
+        strange = f", {contents.strange} objects are none of KubeRay's and stay" if contents.strange else ""
+        self._say(f"{place.session}: done{strange}")
 
     async def _copy(self, contents: KubeRayContents, writer: SessionWriter) -> None:
         plain = (item for item in contents.objects.values() if isinstance(item, AdaptedEvents | AdaptedAnswer))

@@ -63,7 +63,7 @@ class DiskImport:
         node_id = self._node_id or known_id or f"unknown-{socket.gethostname()}"
         found = await asyncio.to_thread(lambda: list(log_files(session.logs or Path())))
         files = [source for source, path in found if self._is_readable(path)]
-        await writer.add_logs(node_id, files, _read_piece)
+        await writer.add_logs(node_id, files, read_piece)
         return NodeRecord(
             node_id=node_id,
             role="head" if is_head else "worker",
@@ -107,7 +107,7 @@ def _reader(path: Path) -> Make:
     return read
 
 
-async def _read_piece(piece: Piece) -> bytes:
+async def read_piece(piece: Piece) -> bytes:
     """The bytes of a file that nobody writes to any more; one that became shorter gives what it has."""
 
     def read() -> bytes:

@@ -1,11 +1,13 @@
 """Whole log files into log packs: which pieces of which files share a pack, and under what key. Pure.
 
-The same files give the same packs, so an import that was interrupted goes on where it was.
+The same files give the same packs, so an import that was interrupted goes on where it was. Other files, or more of
+them, give other keys: bytes that were packed before are then stored twice, which readers of packs bear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from raykeeper.layout.keys import LogPackKey, SessionId
@@ -14,6 +16,7 @@ PACK_BYTES = 8 << 20
 """Text in one pack: as much as is held in memory at a time."""
 FRAME_BYTES = 512 << 10
 """Text in one frame: what is read at least to show a line."""
+_SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class PlannedPack:
 def plan_packs(session: SessionId, node_id: str, files: Iterable[LogSource]) -> list[PlannedPack]:
     """Packs of all files of one node, by path."""
     ordered = sorted(files, key=lambda file: (file.path, file.generation))
-    sealed_ns = max((file.written_ns for file in ordered), default=0)
+    sealed_ns = _sealed_ns(ordered)
     packs: list[list[Piece]] = [[]]
     filled = 0
     for piece in (piece for file in ordered for piece in _pieces(file)):
@@ -58,6 +61,14 @@ def plan_packs(session: SessionId, node_id: str, files: Iterable[LogSource]) -> 
         filled += piece.length
     numbered = enumerate(filter(None, packs))
     return [PlannedPack(LogPackKey(session, node_id, sealed_ns, number).key, tuple(some)) for number, some in numbered]
+
+
+def _sealed_ns(files: Sequence[LogSource]) -> int:
+    """In the second in which the last file was written, at a moment that only this set of files gets."""
+    newest = max((file.written_ns for file in files), default=0)
+    names = "\n".join(f"{file.path} {file.generation} {file.size}" for file in files)
+    digest = int.from_bytes(hashlib.blake2b(names.encode(errors="surrogateescape"), digest_size=7).digest())
+    return newest - newest % _SECOND_NS + digest % _SECOND_NS
 
 
 def _pieces(file: LogSource) -> Iterator[Piece]:

@@ -9,15 +9,16 @@ from raykeeper.history.importing.packing import LogSource, Piece, PlannedPack, p
 from raykeeper.history.importing.tally import Say, Tally, to_mb
 from raykeeper.history.together import finish_all
 from raykeeper.layout.keys import SessionId
-from raykeeper.layout.packs import PackWriter
+from raykeeper.layout.packs import Gap, PackWriter
 from raykeeper.layout.records import Record, encode_record
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
 
-_PROGRESS_BYTES = 64 << 20  # read between two lines of progress
+_PROGRESS_OBJECTS = 100  # between two lines of progress: 800 MB of logs, seconds to a minute
 _AT_ONCE = 4  # packs or segments on their way, each of a few MB
 
 ReadPiece = Callable[[Piece], Awaitable[bytes]]
+"""Raises ObjectMissing or OSError for what cannot be read."""
 Make = Callable[[], Awaitable[bytes]]
 
 
@@ -31,8 +32,8 @@ class SessionWriter:
         self._say = say
         self._is_dry_run = is_dry_run
         self._there: set[str] = set()
-        self._copied = 0
-        self._told = 0
+        self._objects = 0
+        self._bytes = 0
 
     async def begin(self) -> None:
         """See what the store has of the session already."""
@@ -73,7 +74,8 @@ class SessionWriter:
         self.tally.log_files += len(files)
         self.tally.log_bytes += sum(file.size for file in files)
         packs = plan_packs(self.session, node_id, files)
-        await self.add_all((pack.key, sum(piece.length for piece in pack.pieces), _maker(pack, read)) for pack in packs)
+        sizes = (sum(piece.length for piece in pack.pieces) for pack in packs)
+        await self.add_all((pack.key, size, self._maker(pack, read)) for pack, size in zip(packs, sizes, strict=True))
 
     async def add_record(self, key: str, record: Record) -> None:
         """Write a small record, unless one is there that somebody else may own."""
@@ -86,21 +88,30 @@ class SessionWriter:
 
         await self.add(key, len(data), make)
 
+    def _maker(self, pack: PlannedPack, read: ReadPiece) -> Make:
+        async def make() -> bytes:
+            writer = PackWriter()
+            for piece in pack.pieces:
+                await self._pack_piece(writer, piece, read)
+            return await asyncio.to_thread(writer.to_bytes)
+
+        return make
+
+    async def _pack_piece(self, writer: PackWriter, piece: Piece, read: ReadPiece) -> None:
+        """Add the piece, or a gap that says why it is not there."""
+        file = piece.file
+        try:
+            data = await read(piece) if piece.length else b""
+        except (ObjectMissing, OSError) as exc:
+            self.tally.unreadable.append(f"{file.place}: {exc}")
+            writer.add_gap(Gap(file.path, file.generation, piece.offset, piece.length, f"import: {exc}"))
+            return
+        await asyncio.to_thread(writer.add, file.path, file.generation, piece.offset, data, file.written_ns)
+
     def _count(self, size: int) -> None:
         self.tally.objects += 1
         self.tally.stored_bytes += size
-        self._copied += size
-        if self._copied - self._told >= _PROGRESS_BYTES:
-            self._told = self._copied
-            self._say(f"{self.session}: {to_mb(self._copied)} MB so far")
-
-
-def _maker(pack: PlannedPack, read: ReadPiece) -> Make:
-    async def make() -> bytes:
-        writer = PackWriter()
-        for piece in pack.pieces:
-            file, data = piece.file, await read(piece) if piece.length else b""
-            await asyncio.to_thread(writer.add, file.path, file.generation, piece.offset, data, file.written_ns)
-        return await asyncio.to_thread(writer.to_bytes)
-
-    return make
+        self._objects += 1
+        self._bytes += size
+        if self._objects % _PROGRESS_OBJECTS == 0:
+            self._say(f"{self.session}: {self._objects} objects, {to_mb(self._bytes)} MB so far")

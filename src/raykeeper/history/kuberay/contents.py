@@ -23,7 +23,7 @@ from raykeeper.layout.keys import (
 from raykeeper.layout.logs import generation_name
 from raykeeper.layout.polled import polled_name
 from raykeeper.layout.records import Record, encode_record
-from raykeeper.storage.store import ObjectStat
+from raykeeper.storage.store import ObjectStat, checked_key
 
 _PLAIN_RATIO = 9  # Ray's events under zstd, where KubeRay stored plain lines
 _SEQUENCES = 1_000_000  # six digits in a key
@@ -40,18 +40,25 @@ class KubeRayContents:
     """By the key of our layout, in its order."""
     traces: SessionTraces
     strange: int
-    """Objects that are none of KubeRay's."""
+    """Objects that are none of KubeRay's, or whose keys no store of ours takes."""
 
 
 def adapt_session(place: KubeRayPlace, listed: Iterable[ObjectStat]) -> KubeRayContents:
     """All that lies under the session's prefix, each object under the key it has in our layout."""
     stats = [stat for stat in listed if not stat.key.endswith("/")]
-    found = [(parse_object(stat.key.removeprefix(place.prefix)), stat) for stat in stats]
+    found = [(_parse(place, stat.key), stat) for stat in stats]
     known = [(item, stat) for item, stat in found if item is not None]
     traces = trace_session(place, ((item, stat.modified) for item, stat in known))
     adapted = [*_records(traces), *(_adapted(place, item, stat) for item, stat in known)]
     objects = {item.stat.key: item for item in sorted(adapted, key=lambda item: item.stat.key)}
     return KubeRayContents(place, objects, traces, strange=len(found) - len(known))
+
+
+def _parse(place: KubeRayPlace, key: str) -> EventFile | LogFile | FetchedAnswer | None:
+    try:
+        return parse_object(checked_key(key).removeprefix(place.prefix))
+    except ValueError:
+        return None
 
 
 def _adapted(place: KubeRayPlace, item: EventFile | LogFile | FetchedAnswer, raw: ObjectStat) -> Adapted:
