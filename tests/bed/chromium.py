@@ -52,9 +52,9 @@ class ChromiumMissing(BedError):
 def chromium_program(environment: Mapping[str, str] = os.environ) -> Path:
     """The browser named by `CHROMIUM`, else the machine's, else Debian's, which root installs on first use."""
     if named := environment.get(PROGRAM_VARIABLE):
-        if (found := shutil.which(named)) is None:
+        if (program := shutil.which(named)) is None:
             raise ChromiumMissing(f"{PROGRAM_VARIABLE}={named} is no program")
-        return Path(found)
+        return Path(program)
     if (found := _installed()) is not None:
         return found
     _check_installable()
@@ -87,14 +87,14 @@ class Chromium:
         self.process.start()
         return wait_until(f"Chromium listens (log: {self.process.log_file})", self._devtools_address)
 
-    def _devtools_address(self) -> str | None:
-        """From the file it writes once it listens: the port, and the path on a second line."""
+    def _devtools_address(self) -> str:
+        """From the file it writes once it listens: the port, and the path on a second line; empty before."""
         if not self.process.alive:
             raise BedError(f"Chromium ended: {self.process.last_lines()}")
         try:
             port, path = self._address_file.read_text().split("\n")
         except (FileNotFoundError, ValueError):
-            return None
+            return ""
         return f"ws://127.0.0.1:{port}{path}"
 
 

@@ -46,6 +46,19 @@ async def tab(chromium: str) -> AsyncIterator[Tab]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def unmeasured_url(
+    raycapture: RayCapture, server_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The same session without anything that a collector polls: events and logs are all there is."""
+    store = tmp_path_factory.mktemp("unmeasured")
+    asyncio.run(put_dead_session(raycapture, store))
+    for answer in store.rglob("polled/*/*"):
+        answer.unlink()
+    with serving_process(store, server_folder / "unmeasured") as url:
+        yield url
+
+
 @pytest.fixture(scope="session")
 def pictures(pytestconfig: pytest.Config) -> Path:
     """Where screenshots are kept for people; not in git."""

@@ -1,4 +1,7 @@
-"""The recorded run in a store, its nodes silent for long, shown by `raykeeper history` with the pages of Ray's wheel."""
+"""The recorded run in a store, its nodes silent for long, shown by `raykeeper history` with the pages of Ray's wheel.
+
+Every server has a folder of its own: its port is read from its log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of Chromium's DevTools protocol: commands with their answers, and events as they come, over one websocket."""
+"""A client of Chromium's DevTools protocol: commands with their answers, events as they come, over one websocket."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class DevTools:
     async def command(self, method: str, session: str | None = None, /, **parameters: Any) -> Json:
         """What the browser answers. Raises CommandRefused."""
         number = next(self._numbers)
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
         message = {"id": number, "method": method, "params": parameters}
         await self._socket.send(json.dumps(message | ({"sessionId": session} if session else {})))
         async with asyncio.timeout(ANSWER_SECONDS):

@@ -52,3 +52,17 @@ PAGES = (
     Page("logs-folder", f"/logs/?nodeId={HEAD.node_id}&folder=events", ("event_AUTOSCALER.log", "event_GCS.log")),
     Page("log", f"/logs/viewer?nodeId={HEAD.node_id}&fileName=raylet.out", ("Setting cluster ID to",)),
 )
+
+UNMEASURED = (
+    Page("overview", "/overview", ("golden-fail (03000000)", "Completed a ray job golden-main")),
+    Page("cluster", "/cluster", ("ray-head", "ray-worker", WORKER.ip)),
+    Page("node", f"/cluster/nodes/{HEAD.node_id}", ("ray-head", HEAD.ip, "ACTOR (23)")),
+    Page("jobs", "/jobs", ("golden-main", "python job_fail.py")),
+    Page("job", f"/jobs/{JOB}", ("golden-main", "Failed: 13", "driver stdout: job id 02000000")),
+    Page("task", f"/jobs/{JOB}/tasks/{TASK}", ("NORMAL_TASK", "310ms", "ok task stderr 1")),
+    Page("actors", "/actors", ("train_v2_state_actor", "x 31")),
+    Page("actor", f"/actors/{PROXY_ACTOR}", ("ProxyActor", "Proxy starting on node")),
+    Page("serve", "/serve", ("Serve not started",)),
+    Page("logs", f"/logs/?nodeId={HEAD.node_id}", ("gcs_server.out", "job-driver-golden-main.log")),
+)
+"""What is left of a cluster whose dashboard was never asked, or died before that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -77,13 +78,15 @@ class Tab:
     async def click(self, word: str, selector: str = "*") -> None:
         """Press the mouse on what says that word, once it is there."""
         find = FIND.replace("WORD", json.dumps(word)).replace("SELECTOR", selector)
+        place: list[float] | None = None
 
-        async def place() -> list[float] | None:
-            found: list[float] | None = await self._evaluate(find)
-            return found
+        async def stands_still() -> list[float] | None:
+            nonlocal place
+            before, place = place, await self._evaluate(find)
+            return place if place == before and self.traffic.is_quiet else None  # what is still loading moves the rest
 
         try:
-            x, y = await eventually(place, seconds=PAGE_SECONDS) or (0, 0)
+            x, y = await eventually(stands_still, seconds=PAGE_SECONDS) or (0, 0)
         except TimeoutError as late:
             raise AssertionError(f"{await self.address()}: nothing says {word!r}\n{await self.text()}") from late
         for kind in ("mousePressed", "mouseReleased"):
@@ -92,8 +95,7 @@ class Tab:
     async def screenshot(self, file: Path) -> None:
         """A picture of the window, as PNG."""
         picture = await self._tell("Page.captureScreenshot", format="png")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(base64.b64decode(picture["data"]))
+        await asyncio.to_thread(_keep, file, base64.b64decode(picture["data"]))
 
     async def _evaluate(self, expression: str) -> Any:
         answer = await self._tell("Runtime.evaluate", expression=expression, returnByValue=True)
@@ -116,3 +118,8 @@ async def new_tab(browser: DevTools) -> AsyncIterator[Tab]:
         yield tab
     finally:
         await browser.command("Target.closeTarget", targetId=target)
+
+
+def _keep(file: Path, content: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)

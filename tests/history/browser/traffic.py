@@ -40,6 +40,11 @@ class Traffic:
         """Nothing is under way."""
         return all(asked.is_done for asked in self.requests.values())
 
+    def forget(self) -> None:
+        """Begin anew; what is under way is waited for as before."""
+        self.requests = {number: asked for number, asked in self.requests.items() if not asked.is_done}
+        self.complaints = []
+
     def note(self, event: str, details: Json) -> None:
         """Take in one event of the browser."""
         match event:
@@ -64,7 +69,9 @@ def _note_progress(asked: Asked, event: str, details: Json) -> None:
         asked.status = details["response"]["status"]
         return
     asked.is_done = True
-    if event == "Network.loadingFailed" and not details.get("canceled"):  # a page that is left cancels what it waits for
+    if event == "Network.loadingFailed" and not details.get(
+        "canceled"
+    ):  # a page that is left cancels what it waits for
         asked.failure = details["errorText"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -15,14 +15,21 @@ from raykeeper.history.endpoints.nodes import state_message, to_ms
 from raykeeper.history.endpoints.nodestatistics import CORE_WORKERS, POLLED, NodeStatistics, last_statistics
 from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
 from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, polled_at, version_of
+from raykeeper.history.endpoints.workers import WORKERS_AND_DRIVERS
 
 NODES = "SELECT * FROM nodes WHERE has_definition ORDER BY started_ns, node_id"
+WORKER_STARTS = " ".join(
+    ("SELECT worker_id, start_ms FROM", WORKERS_AND_DRIVERS, "WHERE node_id = $node_id AND start_ms > 0")
+)
 
 _remembered = RememberedBodies()
 """Every page of the frontend asks for the summary, and that of a large cluster is megabytes."""
 
 # Ray adds `pfaults` and `pageins`, which are null on Linux, and at a null the frontend shows an empty page.
 _NO_MEMORY = {"rss": 0, "vms": 0}
+# What the frontend's node page reads without asking whether it is there: without these it is empty. A CPU without a
+# figure would be drawn as busy.
+_NOT_MEASURED: dict[str, Any] = {"loadAvg": [None, None], "networkSpeed": [], "cmdline": [], "cpu": 0}
 
 
 async def get_nodes(request: Request, asked: Asked) -> Response:
@@ -50,7 +57,9 @@ async def get_node(request: Request, asked: Asked) -> Response:
     summaries = node_summaries(await asked.rows(NODES), statistics)
     found = next((entry for entry in summaries if entry["raylet"].get("nodeId") == node_id), unknown_node())
     actors = camel_keys(await actors_of_node(asked, node_id))
-    return dashboard_response("Node details fetched.", {"detail": node_detail(found, actors, statistics)})
+    starts = await asked.rows(WORKER_STARTS, {"node_id": node_id})
+    workers = [worker_entry(worker, actors, starts_by_worker(starts)) for worker in statistics.workers(node_id)]
+    return dashboard_response("Node details fetched.", {"detail": node_detail(found, actors, workers)})
 
 
 def node_summaries(rows: list[Row], statistics: NodeStatistics) -> list[dict[str, Any]]:
@@ -86,21 +95,28 @@ def made_entry(row: Row) -> dict[str, Any]:
         CORE_WORKERS: [],
         **_death(row),
     }
-    return {"hostname": row["hostname"], "ip": row["node_ip"], "raylet": raylet, "tpus": []}
+    return {"hostname": row["hostname"], "ip": row["node_ip"], "raylet": raylet, "tpus": [], **_NOT_MEASURED}
 
 
-def node_detail(entry: Mapping[str, Any], actors: dict[str, Any], statistics: NodeStatistics) -> dict[str, Any]:
+def node_detail(
+    entry: Mapping[str, Any], actors: dict[str, Any], workers: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     raylet = {name: value for name, value in entry["raylet"].items() if name != CORE_WORKERS}
-    workers = [worker_entry(worker, actors) for worker in statistics.workers(raylet.get("nodeId", ""))]
     return {**entry, "raylet": raylet, "actors": actors, "workers": workers}
 
 
-def worker_entry(worker: Mapping[str, Any], actors: Mapping[str, Any]) -> dict[str, Any]:
+def starts_by_worker(rows: Sequence[Row]) -> dict[str, float]:
+    """Seconds since 1970, by worker id."""
+    return {row["worker_id"]: row["start_ms"] / 1000 for row in rows}
+
+
+def worker_entry(worker: Mapping[str, Any], actors: Mapping[str, Any], starts: Mapping[str, float]) -> dict[str, Any]:
     """A worker process by its counters; CPU and memory of processes are not asked for."""
     actor = actors.get(worker.get("actorId", ""))
+    start = starts.get(worker.get("workerId", ""))
     return {
         "pid": worker.get("pid"),
-        "createTime": None,
+        **({} if start is None else {"createTime": start}),  # a null would be shown as 1970
         "cpuPercent": 0,
         "cpuTimes": {},
         "cmdline": [f"ray::{actor['className']}" if actor else ""],
