@@ -55,10 +55,11 @@ async def get_node(request: Request, asked: Asked) -> Response:
     node_id = request.path_params["node_id"]
     statistics = last_statistics(asked)
     summaries = node_summaries(await asked.rows(NODES), statistics)
-    found = next((entry for entry in summaries if entry["raylet"].get("nodeId") == node_id), unknown_node())
+    entry = next((entry for entry in summaries if entry["raylet"].get("nodeId") == node_id), None)
+    found = unknown_node() if entry is None else {**_NOT_MEASURED, **entry}
     actors = camel_keys(await actors_of_node(asked, node_id))
-    starts = await asked.rows(WORKER_STARTS, {"node_id": node_id})
-    workers = [worker_entry(worker, actors, starts_by_worker(starts)) for worker in statistics.workers(node_id)]
+    starts = starts_by_worker(await asked.rows(WORKER_STARTS, {"node_id": node_id}))
+    workers = [worker_entry(worker, actors, starts) for worker in statistics.workers(node_id)]
     return dashboard_response("Node details fetched.", {"detail": node_detail(found, actors, workers)})
 
 
@@ -95,7 +96,7 @@ def made_entry(row: Row) -> dict[str, Any]:
         CORE_WORKERS: [],
         **_death(row),
     }
-    return {"hostname": row["hostname"], "ip": row["node_ip"], "raylet": raylet, "tpus": [], **_NOT_MEASURED}
+    return {"hostname": row["hostname"], "ip": row["node_ip"], "raylet": raylet, "tpus": []}
 
 
 def node_detail(
