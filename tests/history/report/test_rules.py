@@ -286,3 +286,25 @@ async def test_a_long_error_keeps_its_beginning_and_its_exception(tmp_path: Path
     assert group.example is not None
     assert group.example.message.startswith("User exception:")
     assert len(group.example.message) < 21_000
+
+
+DEAD = "The actor is dead because its worker process has died. Worker exit type: {exit_type} Worker exit detail: EOF"
+
+
+async def test_calls_of_an_actor_out_of_restarts_follow_from_the_death_of_its_worker(tmp_path: Path) -> None:
+    died = {"reason": "WORKER_DIED", "errorMessage": DEAD.format(exit_type="SYSTEM_ERROR")}
+    cut = {"errorType": "ACTOR_UNAVAILABLE", "errorMessage": f"The actor is temporarily unavailable: {SOCKET}"}
+    called = {"errorType": "ACTOR_DIED", "errorMessage": died["errorMessage"]}
+    calls = [*method(actor_task(2), "inc", called, 6), *method(actor_task(3), "inc", called, 7)]
+    events = [*actor_died({"actorDiedErrorContext": died}, 5), *calls]
+    alone = await report_of(tmp_path / "alone", events)
+    assert first(alone) == ("dead_actor", Sureness.CERTAIN, 2)
+    crash = [worker_died("SYSTEM_ERROR", "EOF", 4), *method(actor_task(1), "die", cut, 5, worker=WORKER)]
+    assert first(await report_of(tmp_path / "whole", [*events, *crash])) == ("crashed_worker", Sureness.LIKELY, 3)
+
+
+async def test_an_actor_killed_for_memory_is_named_by_its_death(tmp_path: Path) -> None:
+    died = {"reason": "WORKER_DIED", "errorMessage": DEAD.format(exit_type="NODE_OUT_OF_MEMORY")}
+    called = {"errorType": "ACTOR_DIED", "errorMessage": died["errorMessage"]}
+    events = [*actor_died({"actorDiedErrorContext": died}, 5), *method(actor_task(2), "inc", called, 6)]
+    assert first(await report_of(tmp_path, events)) == ("out_of_memory", Sureness.CERTAIN, 1)

@@ -46,6 +46,12 @@ class FailedAttempt:
     actor_death: Mapping[str, Any] = field(default_factory=dict)
     """Ray's `deathCause`: one context, by its name."""
 
+    @property
+    def actor_end(self) -> Mapping[str, Any]:
+        """Ray's `actorDiedErrorContext`: reason and message of its actor's death; empty where there is none."""
+        context = self.actor_death.get("actorDiedErrorContext")
+        return context if isinstance(context, dict) else {}
+
 
 @dataclass(frozen=True)
 class FailureSet:

@@ -9,13 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from raykeeper.history.report.failures import FailureSet
+from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.model import Cause, Evidence, Sureness
 from raykeeper.history.report.rules.jobs import explain_jobs
 from raykeeper.history.report.rules.table import explain
 from raykeeper.history.report.situation import Explanation, Situation, moment
 
 _ORDER = tuple(Sureness)
-_EVIDENCE_LIMIT = 8
+_EVIDENCE_LIMIT = 5
+_EVIDENCE_CHARS = 2000  # of each of its two ends; the example has the whole message
 _CRASH = "crashed_cluster"
 _OPEN = ("PENDING", "RUNNING")
 
@@ -132,9 +134,16 @@ def _cause(cause: _Growing) -> Cause:
         title=explanation.title,
         sureness=explanation.sureness,
         at=moment(cause.at_ns),
-        evidence=tuple(replace(fact, text=fact.text.strip()) for fact in cause.evidence[:_EVIDENCE_LIMIT]),
+        evidence=tuple(map(_short, cause.evidence[:_EVIDENCE_LIMIT])),
         explains=tuple(cause.explains),
         failures=cause.failures,
         is_intended=explanation.is_intended,
         ends_job=cause.ends_job,
     )
+
+
+def _short(fact: Evidence) -> Evidence:
+    text = fact.text.strip()
+    if len(text) > 2 * _EVIDENCE_CHARS:
+        text = f"{text[:_EVIDENCE_CHARS]}{CUT}{text[-_EVIDENCE_CHARS:]}"
+    return replace(fact, text=text)

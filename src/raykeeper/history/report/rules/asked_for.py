@@ -6,7 +6,6 @@ from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
 from raykeeper.history.report.situation import Explanation, Situation, moment
 
-_DIED_CONTEXT = "actorDiedErrorContext"
 _JOB_IS_OVER = "job has finished"
 _REASONS = {
     "RAY_KILL": "the actor was killed by `ray.kill`",
@@ -56,11 +55,9 @@ def cancelled(failed: FailureSet, _: Situation) -> Explanation | None:
 
 def ended_actor(failed: FailureSet, _: Situation) -> Explanation | None:
     """The actor was ended by the program itself; its open calls failed of it."""
-    context = failed.first.actor_death.get(_DIED_CONTEXT)
-    if failed.error_type not in ("ACTOR_DIED", "WORKER_DIED") or not isinstance(context, dict):
-        return None
+    context = failed.first.actor_end
     said = _REASONS.get(str(context.get("reason")))
-    if said is None:
+    if failed.error_type not in ("ACTOR_DIED", "WORKER_DIED") or said is None:
         return None
     evidence = (Evidence("actor", str(context.get("errorMessage", said)), moment(failed.first.actor_end_ns)),)
     at_ns = failed.first_ns if failed.first.actor_end_ns is None else min(failed.first.actor_end_ns, failed.first_ns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raykeeper.history.report.failures import FailureSet
+from raykeeper.history.report.failures import FailedAttempt, FailureSet
 from raykeeper.history.report.model import Evidence, Sureness
 from raykeeper.history.report.situation import Explanation, Situation, moment
 
@@ -25,7 +25,8 @@ _LOST_OBJECT = ("OBJECT_", "OWNER_DIED", "OUT_OF_DISK")
 def out_of_memory(failed: FailureSet, _: Situation) -> Explanation | None:
     """Ray's memory monitor killed the worker and says so, in the task's error or in the worker's exit."""
     first = failed.first
-    was_killed = failed.error_type in _OF_WORKER_LOSS and _MEMORY_EXIT in failed.worker_exits
+    exits = {*failed.worker_exits, *_words_of_end(first)}
+    was_killed = failed.error_type in _OF_WORKER_LOSS and _MEMORY_EXIT in exits
     if failed.error_type != "OUT_OF_MEMORY" and not was_killed:
         return None
     evidence = [Evidence("task", first.message, moment(first.end_ns))]
@@ -65,6 +66,27 @@ def crashed_worker(failed: FailureSet, _: Situation) -> Explanation | None:
     name = first.name or first.function or "a task"
     at_ns = _earlier(first.worker_end_ns, failed.first_ns)
     return Explanation(f"the worker process that ran {name} died", Sureness.LIKELY, evidence, at_ns)
+
+
+def dead_actor(failed: FailureSet, situation: Situation) -> Explanation | None:
+    """The actor died before these calls: of what ended an earlier call of it, if one is known."""
+    first, end = failed.first, failed.first.actor_end
+    if failed.error_type != "ACTOR_DIED" or not end:
+        return None
+    said = str(end.get("errorMessage", "")) or failed.words
+    evidence = (Evidence("actor", f"{end.get('reason', 'UNSPECIFIED')}: {said}", moment(first.actor_end_ns)),)
+    calls = [one for one in situation.sets if one.first.actor_id == first.actor_id and one.first_ns < failed.first_ns]
+    cut = min((one for one in calls if one.first.exit_type in _CRASHES), key=lambda one: one.first_ns, default=None)
+    if cut is not None:
+        return Explanation(cut.title, Sureness.LIKELY, evidence, cut.first_ns, because_of=cut.id)
+    title = f"actor {first.class_name or first.actor_id} died: {said.splitlines()[0]}"
+    at_ns = _earlier(first.actor_end_ns, failed.first_ns)
+    return Explanation(title, Sureness.CERTAIN, evidence, at_ns, subject=first.actor_id or "")
+
+
+def _words_of_end(first: FailedAttempt) -> list[str]:
+    """Ray names the exit type of an actor's worker within its message."""
+    return str(first.actor_end.get("errorMessage", "")).split()
 
 
 def lost_object(failed: FailureSet, situation: Situation) -> Explanation | None:

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.rules.asked_for import cancelled, ended_actor, ended_with_job
-from raykeeper.history.report.rules.infrastructure import crashed_worker, lost_node, lost_object, out_of_memory
+from raykeeper.history.report.rules.infrastructure import (
+    crashed_worker,
+    dead_actor,
+    lost_node,
+    lost_object,
+    out_of_memory,
+)
 from raykeeper.history.report.rules.passed_on import failed_constructor, failed_dependency, restarting_actor
 from raykeeper.history.report.rules.starting import (
     failed_environment,
@@ -32,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     ended_with_job,
     ended_actor,
     crashed_worker,
+    dead_actor,
     restarting_actor,
     lost_object,
 )
