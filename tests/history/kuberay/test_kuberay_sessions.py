@@ -197,6 +197,16 @@ async def test_what_kuberay_uploads_while_a_session_runs_is_seen_within_seconds(
     assert [stat.key async for stat in overlay.list(prefix, after=first)] == [second]
 
 
+async def test_sessions_that_were_forgotten_are_listed_again_when_they_are_asked_for(tmp_path: Path) -> None:
+    store = local_store(tmp_path / "bucket")
+    for place in PLACES:
+        await KubeRayBucket(store, place).put_events(HEAD.node_id, finished_task(1))
+    overlay = KubeRayOverlay(store, SystemClock(), max_objects=1)
+    for place in (*PLACES, *PLACES):
+        [segment] = [stat.key async for stat in overlay.list(EventSegmentKey.prefix(place.session))]
+        assert await overlay.get(segment)
+
+
 async def test_a_session_of_which_nothing_is_stored_is_missing(tmp_path: Path) -> None:
     store = local_store(tmp_path / "bucket")
     await KubeRayBucket(store, OF_A_JOB).put_marker()

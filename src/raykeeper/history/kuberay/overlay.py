@@ -28,7 +28,8 @@ from raykeeper.storage.store import Names, ObjectStat, ObjectStore
 _FRESH_SECONDS = 5.0  # KubeRay uploads once in five minutes, and answers of the head every 30 s
 _OLD_SECONDS = 60.0  # of a session that was not written to for long
 _OLD = timedelta(seconds=3 * EVENT_FILE_SECONDS)
-_REMEMBERED_SESSIONS = 64  # about 1 KB for each of their objects
+REMEMBERED_OBJECTS = 200_000  # about 1 KB each; the sessions looked at longest ago are forgotten beyond that
+_REMEMBERED_SESSIONS = 1000
 _CONVERSIONS_AT_ONCE = 2  # each holds a few MB of an event file
 
 
@@ -45,10 +46,11 @@ class _Known:
 class KubeRayOverlay(ObjectStore):
     """The store, and KubeRay's sessions in it as ours."""
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, clock: Clock, max_objects: int = REMEMBERED_OBJECTS) -> None:
         self.places = KubeRayPlaces(store, clock)
         self._store = store
         self._clock = clock
+        self._max_objects = max_objects
         self._known: OrderedDict[SessionId, _Known] = OrderedDict()
         self._conversions = asyncio.Semaphore(_CONVERSIONS_AT_ONCE)
 
@@ -62,8 +64,7 @@ class KubeRayOverlay(ObjectStore):
             if self._clock.steady() >= known.until:
                 await self._look(session, known)
                 known.until = self._clock.steady() + self._believed_seconds(known.contents)
-        while len(self._known) > _REMEMBERED_SESSIONS:
-            self._known.popitem(last=False)
+                self._forget_some()
         return known.contents
 
     def describe(self) -> str:
@@ -172,6 +173,11 @@ class KubeRayOverlay(ObjectStore):
         except ObjectMissing:
             return False
         return True
+
+    def _forget_some(self) -> None:
+        objects = sum(len(known.listed) for known in self._known.values())
+        while (objects > self._max_objects or len(self._known) > _REMEMBERED_SESSIONS) and len(self._known) > 1:
+            objects -= len(self._known.popitem(last=False)[1].listed)
 
     def _believed_seconds(self, contents: KubeRayContents | None) -> float:
         is_old = contents is None or self._clock.now() - contents.traces.last_seen() > _OLD
