@@ -106,8 +106,8 @@ async def test_examples_have_the_lines_that_the_attempt_wrote(ingested_moments: 
 async def test_the_whole_session_puts_what_ended_jobs_first(ingested_moments: Moments) -> None:
     async with server(ingested_moments) as app:
         report = await report_on(app)
-    assert [cause.ends_job for cause in report.causes[:3]] == [True, True, True]
-    assert not any(cause.ends_job for cause in report.causes[3:])
+    assert [cause.rule for cause in report.causes[:2]] == ["failed_entrypoint", "failed_job_environment"]
+    assert [cause.rule for cause in report.causes[-3:]] == ["ended_with_job", "raised_exception", "ended_actor"]
     assert report.outcome is Outcome.FAILED
     assert {job.submission_id or job.job_id: job.status for job in report.jobs}["golden-badenv"] == "FAILED"
 

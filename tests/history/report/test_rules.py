@@ -308,3 +308,11 @@ async def test_an_actor_killed_for_memory_is_named_by_its_death(tmp_path: Path) 
     called = {"errorType": "ACTOR_DIED", "errorMessage": died["errorMessage"]}
     events = [*actor_died({"actorDiedErrorContext": died}, 5), *method(actor_task(2), "inc", called, 6)]
     assert first(await report_of(tmp_path, events)) == ("out_of_memory", Sureness.CERTAIN, 1)
+
+
+async def test_a_job_that_failed_comes_before_one_that_was_stopped_earlier(tmp_path: Path) -> None:
+    stopped = a_job("STOPPED", end_time=a_job()["start_time"] + 1)
+    broken = a_job("FAILED", job_id="02000000", submission_id="other", driver_exit_code=3, message="exit code 3")
+    report = await report_of(tmp_path, [], jobs=[stopped, broken])
+    assert report.outcome is Outcome.FAILED
+    assert [cause.rule for cause in report.causes] == ["failed_entrypoint", "stopped_job"]

@@ -117,14 +117,16 @@ def _add_crash(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
     growing[_CRASH, ""] = _Growing(_CRASH, lost, at_ns, facts, failures=ending.cut_off, lasting=ending.cut_off)
 
 
-def _rank(cause: _Growing) -> tuple[bool, bool, bool, int]:
-    """What ended a job first, then what lasted; what was asked for last; the earliest before the later ones."""
-    return (
-        cause.explanation.is_intended and not cause.ends_job,
-        not cause.ends_job,
-        not cause.lasting and not cause.ends_job,
-        cause.at_ns or 0,
+def _rank(cause: _Growing) -> tuple[int, int]:
+    """By tier, and within it the earliest first."""
+    is_intended = cause.explanation.is_intended
+    tiers = (
+        cause.ends_job and not is_intended,
+        bool(cause.lasting) and not is_intended,
+        cause.ends_job,  # stopped by its user
+        not is_intended,  # made good by retries
     )
+    return next((tier for tier, is_in in enumerate(tiers) if is_in), len(tiers)), cause.at_ns or 0
 
 
 def _cause(cause: _Growing) -> Cause:
