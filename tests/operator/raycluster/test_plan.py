@@ -210,6 +210,13 @@ def test_a_multi_host_replica_is_made_whole() -> None:
     assert plan == [CreateWorker("tpu", Slot(0, "tpu-new00", host)) for host in (0, 1)]
 
 
+def test_hosts_of_a_kuberay_that_named_no_replicas_stay_and_are_added_to_in_kind() -> None:
+    pods = [a_head(), *(a_worker(name, "tpu") for name in "abcd")]
+    assert plan_pods(tpu_cluster(2), pods, facts()) == []
+    assert plan_pods(tpu_cluster(3), pods, facts()) == [CreateWorker("tpu", None)] * 2
+    assert len(deleted(plan_pods(tpu_cluster(1), pods, facts()), Why.SURPLUS)) == 2
+
+
 def test_a_replica_that_lost_a_pod_goes_and_is_made_anew() -> None:
     plan = plan_pods(tpu_cluster(1), [a_head(), a_host("tpu-a", 0)], facts())
     assert deleted(plan, Why.INCOMPLETE) == {"tpu-a-0"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from raykeeper.api import labels
@@ -41,10 +41,12 @@ def plan_group(
     doomed = list(_doomed(group, pods, now))
     gone = {action.pod.uid for action in doomed}
     alive = [pod for pod in pods if pod.uid not in gone and not pod.is_terminating]
-    if group.num_of_hosts > 1 and rules.has_indexes:
-        rest = _plan_replicas(group, alive, gone_replicas(pods, alive), rules, now, new_name)
-    else:
+    if group.num_of_hosts <= 1:
         rest = _plan_pods(group, alive, rules)
+    elif not rules.has_indexes or _are_of_older_kuberay(alive):
+        rest = _plan_pods(group, alive, replace(rules, has_indexes=False))
+    else:
+        rest = _plan_replicas(group, alive, gone_replicas(pods, alive), rules, now, new_name)
     return [*doomed, *rest]
 
 
@@ -66,6 +68,14 @@ def _doomed(group: WorkerGroupSpec, pods: Sequence[Pod], now: datetime) -> Itera
             yield DeletePod(pod, Why.ENDED)
         elif pod.name in asked:
             yield DeletePod(pod, Why.ASKED)
+
+
+def _are_of_older_kuberay(alive: Sequence[Pod]) -> bool:
+    """Whether a multi-host group was made by KubeRay before 1.6, which does not say which pods belong together.
+
+    Such pods stay, and are added to in kind, until the group is made anew; KubeRay makes a second group beside them.
+    """
+    return bool(alive) and not any(labels.REPLICA_NAME in pod.labels for pod in alive)
 
 
 def _plan_pods(group: WorkerGroupSpec, alive: Sequence[Pod], rules: GroupRules) -> list[PodAction]:
