@@ -46,7 +46,7 @@ class Undocumented(SystemExit):
 def cli_page() -> str:
     """Every command with its arguments and options."""
     from bed.main import app as bed_app
-    from raykeeper.cli.main import app as raykeeper_app
+    from raykeeper.cli.app import app as raykeeper_app
 
     sections = [
         section for app in (raykeeper_app, bed_app) for section in command_sections(typer.main.get_command(app))

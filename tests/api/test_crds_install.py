@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from bed.control_plane import ControlPlane
 from raykeeper.api.crd.files import CRD_FOLDER
 from raykeeper.api.crd.kinds import KINDS
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from raykeeper.cli.main import app, to_arguments
+from raykeeper.cli.app import app
+from raykeeper.cli.main import to_arguments
 from raykeeper.collector.environment import VARIABLES
 from raykeeper.collector.flags import FLAGS
 from raykeeper.collector.main import run
@@ -19,7 +20,7 @@ from raykeeper.collector.settings import CollectorSettings
 COMMAND = (sys.executable, "-m", "raykeeper.cli.main", "collector")
 SHOW_HELP = """
 import sys
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 app(["collector", "--help"], prog_name="raykeeper", standalone_mode=False)
 print(*sys.modules)
 """

@@ -9,11 +9,12 @@ import sys
 import yaml
 from typer.testing import CliRunner
 
-from raykeeper.cli.main import app, main
+from raykeeper.cli.app import app
+from raykeeper.cli.main import main
 
 PRINT_CRDS = """
 import sys
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 app(["crds"], prog_name="raykeeper", standalone_mode=False)
 print(*sys.modules, file=sys.stderr)
 """

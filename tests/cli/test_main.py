@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from raykeeper.cli import app as commands
 from raykeeper.cli import main as cli
 from raykeeper.errors import Misconfigured, Unavailable
 
@@ -18,7 +19,7 @@ HEAVY = {"aiohttp", "kubernetes", "msgspec", "prometheus_client", "rich", "yaml"
 
 SHOW_HELP = """
 import sys
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 app(["--help"], prog_name="raykeeper", standalone_mode=False)
 print(*sys.modules)
 """
@@ -31,7 +32,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_lists_only_programs_that_are_there() -> None:
-    listed = CliRunner().invoke(cli.app, ["--help"]).output.partition("Commands:")[2]
+    listed = CliRunner().invoke(commands.app, ["--help"]).output.partition("Commands:")[2]
     assert [line.split()[0] for line in listed.strip().splitlines()] == [
         "operator",
         "collector",
@@ -47,7 +48,7 @@ def test_help_lists_only_programs_that_are_there() -> None:
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    assert CliRunner().invoke(cli.app, ["version", "--short"]).output == f"{metadata.version('raykeeper')}\n"
+    assert CliRunner().invoke(commands.app, ["version", "--short"]).output == f"{metadata.version('raykeeper')}\n"
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,17 @@ def test_an_error_of_ours_is_one_line_and_an_exit_code(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(cli, "app", lambda _: app([], standalone_mode=False))
+    monkeypatch.setattr(commands, "app", lambda _: app([], standalone_mode=False))
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     assert exit_.value.code == code
     assert capsys.readouterr().err == line
+
+
+def test_a_collector_starts_without_what_the_other_commands_need() -> None:
+    script = (
+        "import sys\nfrom raykeeper.cli.main import run_command\nimport raykeeper.collector.main\nprint(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "raykeeper.collector.settings" in loaded
+    assert not {"typer", "click", "pydantic", "rich"} & set(loaded)

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from operator_processes import run_command
-from raykeeper.cli.main import app, to_arguments
+from raykeeper.cli.app import app
+from raykeeper.cli.main import to_arguments
 from raykeeper.operator.environment import VARIABLES
 from raykeeper.operator.flags import FLAGS
 from raykeeper.operator.gates import Gate

@@ -1,55 +1,16 @@
-"""The `raykeeper` command. Each program is imported when it is asked for: `--help` must not pay for any of them."""
+"""The `raykeeper` command, from the words on the command line to an exit code."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Annotated, NoReturn
 
-import typer
-
-from raykeeper.cli import collector, crds, deleting, demo, history, importing, operator, report
 from raykeeper.errors import Misconfigured, RaykeeperError
 from raykeeper.settings.arguments import asks_for_help
 
-# Plain help text: rich would double the time of `--help`.
-app = typer.Typer(
-    name="raykeeper",
-    help="Ray on Kubernetes that remembers.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-operator.register(app)
-collector.register(app)
-history.register(app)
-report.register(app)
-demo.register(app)
-crds.register(app)
-importing.register(app)
-deleting.register(app)
-
 COMMAND_OF_PROGRAM = {"manager": "operator", "collector": "collector", "historyserver": "historyserver"}
 """Names of KubeRay's programs, under which existing manifests start ours."""
-
-
-@app.callback()
-def raykeeper() -> None:
-    """Ray on Kubernetes that remembers."""
-
-
-@app.command()
-def version(
-    short: Annotated[bool, typer.Option("--short", help="Print the number alone.")] = False,
-) -> None:
-    """Print the version of raykeeper and of what it runs on."""
-    import platform
-    from importlib import metadata
-
-    number = metadata.version("raykeeper")
-    typer.echo(number if short else f"raykeeper {number} (Python {platform.python_version()}, {platform.system()})")
 
 
 def to_arguments(argv: Sequence[str]) -> list[str]:
@@ -63,22 +24,27 @@ def is_collecting(arguments: Sequence[str]) -> bool:
     return arguments[:1] == ["collector"] and not asks_for_help(arguments[1:])
 
 
-def run_collector(arguments: Sequence[str]) -> NoReturn:
-    """The collector without typer, which would read no flag here but load pydantic: 10 MB, and half of its start."""
-    from raykeeper.collector.main import run
+def run_command(arguments: Sequence[str]) -> int:
+    """Do what the arguments say; the exit code.
 
-    sys.exit(run(arguments))
+    The collector goes without typer, which reads none of its flags but costs 18 MB and most of its start.
+    """
+    if is_collecting(arguments):
+        from raykeeper.collector.main import run
+
+        return run(arguments[1:])
+    from raykeeper.cli.app import app
+
+    app(list(arguments))
+    return 0
 
 
 def main() -> None:
     """Entry point: an error of ours is one line on stderr, never a traceback."""
-    arguments = to_arguments(sys.argv)
     try:
-        if is_collecting(arguments):
-            run_collector(arguments[1:])
-        app(arguments)
+        sys.exit(run_command(to_arguments(sys.argv)))
     except RaykeeperError as exc:
-        typer.echo(f"raykeeper: {exc}", err=True)
+        print(f"raykeeper: {exc}", file=sys.stderr)  # noqa: T201 - there may be no log yet
         sys.exit(2 if isinstance(exc, Misconfigured) else 1)
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from ingest_scene import HEAD, finished_task, local_store
 from kuberay_buckets import OF_A_JOB, PLAIN, KubeRayBucket
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
 from raykeeper.history.deleting import Deletion, NoSuchSession, parse_age

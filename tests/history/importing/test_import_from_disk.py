@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ingest_scene import finished_task, local_store, segment
 from raycapture import HEAD, SESSION_NAME, WORKER, RayCapture
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
 from raykeeper.history.catalog import Catalog

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ingest_scene import HEAD, WORKER_NODE, finished_task, local_store, read_rows
 from kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLAIN, KubeRayBucket, to_event_file
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
 from raykeeper.history.catalog import Catalog

@@ -17,7 +17,7 @@ from ingest_scene import HEAD, START_NS, finished_task, put_records, put_segment
 from ingest_scene import SESSION as SMALL
 from ingest_scene import local_store as small_store
 from raycapture import SESSION
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 from raykeeper.history.report.model import Outcome, Report
 from raykeeper.layout.keys import CatalogKey, node_record_key
 from raykeeper.layout.records import CatalogStart, Delivery, NodeRecord, encode_record

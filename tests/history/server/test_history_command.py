@@ -18,7 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 from history_scene import SESSION, PackBuilder, local_store, put_session, session_url
-from raykeeper.cli.main import app, to_arguments
+from raykeeper.cli.app import app
+from raykeeper.cli.main import to_arguments
 from raykeeper.errors import Misconfigured
 from raykeeper.history.environment import VARIABLES
 from raykeeper.history.flags import FLAGS
@@ -29,7 +30,7 @@ from raykeeper.history.sources import read_settings
 COMMAND = (sys.executable, "-m", "raykeeper.cli.main")
 SHOW_HELP = """
 import sys
-from raykeeper.cli.main import app
+from raykeeper.cli.app import app
 app(["history", "--help"], prog_name="raykeeper", standalone_mode=False)
 print(*sys.modules)
 """
