@@ -201,19 +201,20 @@ async def test_a_deletion_that_kuberay_began_is_ended(stage: Stage) -> None:
     scene = stage.scene("redis")
     await stage.apply(["redis"])
     await stage.settled(["redis"])
+    chronicle, before = stage.chronicle(), len(await scene.pods())
     await stage.kube.delete(CLUSTERS, scene.key)
 
-    async def look() -> bool:
-        return not await scene.pods()
+    async def has_begun() -> bool:
+        return len(await scene.pods()) < before
 
-    await eventually(look)
+    await eventually(has_begun)
     await asyncio.to_thread(theirs.process.kill)
     assert labels.GCS_FT_REDIS_CLEANUP_FINALIZER in (await scene.cluster())["metadata"]["finalizers"]
-    chronicle = stage.chronicle()
     await stage.start_ours()
 
     async def is_gone() -> bool:
         return not await stage.kube.list(CLUSTERS, stage.namespace)
 
     await eventually(is_gone)
-    assert Change("ADDED", "Job", "redis-redis-cleanup") in chronicle.changes()
+    # By whichever of the two came to it, and not by both.
+    assert chronicle.changes().count(Change("ADDED", "Job", "redis-redis-cleanup")) == 1
