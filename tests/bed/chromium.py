@@ -127,13 +127,21 @@ def _check_installable() -> None:
 def _install() -> Path:
     with step(f"installing Debian's {DEBIAN_PACKAGE}"):
         try:
-            _apt_get("install", "--no-install-recommends", "--yes", DEBIAN_PACKAGE)
-        except CommandFailed:  # the package lists at hand may be old, or none
-            _apt_get("update")
-            _apt_get("install", "--no-install-recommends", "--yes", DEBIAN_PACKAGE)
+            _apt_install()
+        except CommandFailed as exc:
+            raise ChromiumMissing(f"Debian's {DEBIAN_PACKAGE} could not be installed: {exc}") from exc
     if (found := _installed()) is None:
         raise ChromiumMissing(f"installed {DEBIAN_PACKAGE}, but there is still no program {' or '.join(NAMES)}")
     return found
+
+
+def _apt_install() -> None:
+    command = ("install", "--no-install-recommends", "--yes", DEBIAN_PACKAGE)
+    try:
+        _apt_get(*command)
+    except CommandFailed:  # the package lists at hand may be old, or none
+        _apt_get("update")
+        _apt_get(*command)
 
 
 def _apt_get(*arguments: str) -> None:
