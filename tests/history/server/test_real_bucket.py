@@ -45,4 +45,4 @@ async def test_two_replicas_show_a_session_out_of_a_bucket(
         assert SESSION.session in (await ask(apps[0], "/")).text
         began = time.process_time()
         await ask(apps[0], f"{LOG}&filename=raylet.out&lines=50")
-        assert time.process_time() - began < 0.1
+        assert time.process_time() - began < 0.5  # 0.02 s, and what other threads of this process do meanwhile
