@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -65,6 +66,14 @@ class Stage:
         """Return once every cluster is as its spec wants it, and says so."""
         for name in names:
             await self.scene(name).becomes(final_state(name), seconds=60)
+            await eventually(partial(self._is_at_rest, name))
+
+    async def _is_at_rest(self, name: str) -> bool:
+        """Whether the conditions say what `state` says: KubeRay writes `suspended` a moment before them."""
+        status = (await self.scene(name).cluster())["status"]
+        said = {one["type"]: one["status"] for one in status["conditions"]}
+        is_suspended = said.get("RayClusterSuspended") == "True" and said.get("RayClusterSuspending") != "True"
+        return status["state"] != "suspended" or is_suspended
 
     async def start_ours(self, *flags: str, elected: bool = False) -> OperatorProcess:
         """Ours, once it is ready; where it is elected, it may have to wait for the lease."""

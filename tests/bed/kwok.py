@@ -69,7 +69,8 @@ class Kwok:
         taken = {"holderIdentity": LOST_HOLDER, "leaseDurationSeconds": NEVER_SECONDS, "renewTime": _micro_time()}
         self._plane.admin.patch(_lease(name), {"spec": taken})
         # On a busy machine the node may be late, and so NotReady, already: kwok must have noticed its loss as well.
-        kwok_knows = time.monotonic() + LEASE_SECONDS
+        # It does when it renews, each quarter of the lease, and there it may be late too.
+        kwok_knows = time.monotonic() + 2 * LEASE_SECONDS
 
         def is_lost() -> bool:
             return time.monotonic() > kwok_knows and not self.is_ready(name)
