@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from raykeeper.settings.flags import Flag
+from raykeeper.settings.flags import Flag, other_spelling
+from raykeeper.settings.log_flags import LOG_FLAGS
 from raykeeper.settings.values import parse_switch
 
 _KUBERAY = (
@@ -168,28 +169,16 @@ _OURS = (
         "Capture what the dashboard and the log folder still hold, then end: for a cluster that had no collector.",
         parse=parse_switch,
     ),
-    Flag(
-        "log-level",
-        "Lines below this are not written: debug, info, warning, error, panic, or a number for debug.",
-        default="info",
-        variable="RAYKEEPER_LOG_LEVEL",
-    ),
-    Flag("log-stdout-encoder", "Shape of the lines on standard output: json or console.", default="json"),
-    Flag("log-file-path", "Also write the log to this file, rotated at 500 MB with ten kept."),
-    Flag("log-file-encoder", "Shape of the lines in the file: json or console.", default="json"),
+    *LOG_FLAGS,
 )
 
 
-def _other_spelling(name: str, of: str, variable: str = "") -> Flag:
-    return Flag(name, f"Other spelling of --{of}.", variable=variable, stands_for=of)
-
-
 _OTHER_SPELLINGS = (
-    _other_spelling("runtime-class-name", "storage-backend"),
-    _other_spelling("runtime-class-config-path", "storage-backend-config-path"),
-    _other_spelling("ray-root-dir", "storage-root-dir", "RAY_ROOT_DIR"),
-    _other_spelling("ray-cluster-id", "ray-cluster-namespace"),
-    _other_spelling("zap-log-level", "log-level"),
+    other_spelling("runtime-class-name", "storage-backend"),
+    other_spelling("runtime-class-config-path", "storage-backend-config-path"),
+    other_spelling("ray-root-dir", "storage-root-dir", "RAY_ROOT_DIR"),
+    other_spelling("ray-cluster-id", "ray-cluster-namespace"),
+    other_spelling("zap-log-level", "log-level"),
 )
 """How KubeRay before 1.7 and Alibaba's ACK call the same, and how the operator calls its log level."""
 

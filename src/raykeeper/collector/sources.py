@@ -38,7 +38,8 @@ from raykeeper.logs import LogSettings
 from raykeeper.settings.addresses import parse_address
 from raykeeper.settings.arguments import parse_arguments
 from raykeeper.settings.log_values import parse_encoder, parse_log_level
-from raykeeper.settings.sources import Said, Sources
+from raykeeper.settings.sources import Sources
+from raykeeper.settings.store_choice import read_store_choice
 from raykeeper.settings.values import (
     MIB,
     parse_duration,
@@ -46,7 +47,6 @@ from raykeeper.settings.values import (
     parse_optional_path,
     parse_path,
     parse_switch,
-    parse_text,
 )
 from raykeeper.settings.variables import Variables
 
@@ -85,7 +85,7 @@ def _cluster(sources: Sources) -> ClusterSettings:
         raise Misconfigured("--ray-cluster-name", name, cure)
     in_kubernetes = sources.variables.text("KUBERNETES_SERVICE_HOST") is not None
     namespace = ClusterSettings.namespace if in_kubernetes else _OUTSIDE_KUBERNETES
-    kind, owner = _said(sources, "owner-kind"), _said(sources, "owner-name")
+    kind, owner = sources.find_text("owner-kind"), sources.find_text("owner-name")
     for said, other in ((kind, owner), (owner, kind)):
         if said and not other:
             raise Misconfigured(said.setting, said.text, "kind and name of an owner are given together or not at all")
@@ -97,33 +97,11 @@ def _cluster(sources: Sources) -> ClusterSettings:
     )
 
 
-def _said(sources: Sources, name: str) -> Said | None:
-    """What was said, unless it is an empty text, which here means the same as nothing."""
-    said = sources.find(name)
-    return said if said and said.text else None
-
-
 def _bucket(sources: Sources) -> BucketSettings:
-    url, backend = _said(sources, "store-url"), _said(sources, "storage-backend")
-    if url and not (backend and backend.is_flag and not url.is_flag):
-        _check_alone(sources, url)
-        return BucketSettings(url=url.text)
-    if not backend:
-        cure = "say where the history goes, by this flag, the variable STORAGE_BACKEND, or --store-url=s3://bucket"
-        raise Misconfigured("--storage-backend", "", cure)
+    cure = "say where the history goes, by this flag, the variable STORAGE_BACKEND, or --store-url=s3://bucket"
     return BucketSettings(
-        backend=backend.text.lower(),
-        root_dir=sources.read("storage-root-dir", parse_text, ""),
-        config_file=sources.read("storage-backend-config-path", parse_optional_path, None),
+        *read_store_choice(sources, "store-url", Misconfigured("--storage-backend", "", cure), does="goes")
     )
-
-
-def _check_alone(sources: Sources, url: Said) -> None:
-    """Refuse what says the store a second time and would count as much as the URL."""
-    for name in ("storage-backend", "storage-root-dir", "storage-backend-config-path"):
-        said = _said(sources, name)
-        if said and said.is_flag >= url.is_flag:
-            raise Misconfigured(said.setting, said.text, f"{url.setting} already says where the history goes; keep one")
 
 
 def _node(sources: Sources) -> NodeSettings:

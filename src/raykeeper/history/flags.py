@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from raykeeper.settings.flags import Flag
+from raykeeper.settings.flags import Flag, other_spelling
+from raykeeper.settings.log_flags import LOG_FLAGS
 from raykeeper.settings.values import parse_switch
 
 _KUBERAY = (
@@ -80,27 +81,15 @@ _OURS = (
         default="512",
         variable="RAYKEEPER_QUERY_MEMORY_MB",
     ),
-    Flag(
-        "log-level",
-        "Lines below this are not written: debug, info, warning, error, panic, or a number for debug.",
-        default="info",
-        variable="RAYKEEPER_LOG_LEVEL",
-    ),
-    Flag("log-stdout-encoder", "Shape of the lines on standard output: json or console.", default="json"),
-    Flag("log-file-path", "Also write the log to this file, rotated at 500 MB with ten kept."),
-    Flag("log-file-encoder", "Shape of the lines in the file: json or console.", default="json"),
+    *LOG_FLAGS,
 )
 
 
-def _other_spelling(name: str, of: str, variable: str = "") -> Flag:
-    return Flag(name, f"Other spelling of --{of}.", variable=variable, stands_for=of)
-
-
 _OTHER_SPELLINGS = (
-    _other_spelling("store-url", "store"),
-    _other_spelling("runtime-class-name", "storage-backend"),
-    _other_spelling("runtime-class-config-path", "storage-backend-config-path"),
-    _other_spelling("ray-root-dir", "storage-root-dir", "RAY_ROOT_DIR"),
+    other_spelling("store-url", "store"),
+    other_spelling("runtime-class-name", "storage-backend"),
+    other_spelling("runtime-class-config-path", "storage-backend-config-path"),
+    other_spelling("ray-root-dir", "storage-root-dir", "RAY_ROOT_DIR"),
 )
 """How the collector, KubeRay before 1.7 and Alibaba's ACK call the same."""
 

@@ -21,8 +21,9 @@ from raykeeper.logs import LogSettings
 from raykeeper.settings.addresses import parse_address
 from raykeeper.settings.arguments import parse_arguments
 from raykeeper.settings.log_values import parse_encoder, parse_log_level
-from raykeeper.settings.sources import Said, Sources
-from raykeeper.settings.values import parse_mebibytes, parse_optional_path, parse_path, parse_text
+from raykeeper.settings.sources import Sources
+from raykeeper.settings.store_choice import read_store_choice
+from raykeeper.settings.values import parse_mebibytes, parse_optional_path, parse_path
 from raykeeper.settings.variables import Variables
 
 KUBERAY_BIND = ":8080"
@@ -52,32 +53,8 @@ def read_settings(
 
 
 def _store(sources: Sources) -> HistoryStoreSettings:
-    url, backend = _said(sources, "store"), _said(sources, "storage-backend")
-    if url and not (backend and backend.is_flag and not url.is_flag):
-        _check_alone(sources, url)
-        return HistoryStoreSettings(url=url.text)
-    if not backend:
-        cure = "say where the history is, such as --store=s3://bucket/prefix or --store=file:///folder"
-        raise Misconfigured("--store", "", cure)
-    return HistoryStoreSettings(
-        backend=backend.text.lower(),
-        root_dir=sources.read("storage-root-dir", parse_text, ""),
-        config_file=sources.read("storage-backend-config-path", parse_optional_path, None),
-    )
-
-
-def _check_alone(sources: Sources, url: Said) -> None:
-    """Refuse what says the store a second time and would count as much as the URL."""
-    for name in ("storage-backend", "storage-root-dir", "storage-backend-config-path"):
-        said = _said(sources, name)
-        if said and said.is_flag >= url.is_flag:
-            raise Misconfigured(said.setting, said.text, f"{url.setting} already says where the history is; keep one")
-
-
-def _said(sources: Sources, name: str) -> Said | None:
-    """What was said, unless it is an empty text, which here means the same as nothing."""
-    said = sources.find(name)
-    return said if said and said.text else None
+    cure = "say where the history is, such as --store=s3://bucket/prefix or --store=file:///folder"
+    return HistoryStoreSettings(*read_store_choice(sources, "store", Misconfigured("--store", "", cure), does="is"))
 
 
 def _access(sources: Sources, bind: str, *, as_kuberay: bool) -> AccessSettings:

@@ -32,3 +32,8 @@ class Flag:
     def is_switch(self) -> bool:
         """Whether it may stand without a value, as booleans do."""
         return self.parse is parse_switch
+
+
+def other_spelling(name: str, of: str, variable: str = "") -> Flag:
+    """A flag that means another one, as older command lines call it."""
+    return Flag(name, f"Other spelling of --{of}.", variable=variable, stands_for=of)

@@ -35,6 +35,11 @@ class Sources:
         """What counts for this setting; None where nobody said anything."""
         return next(self._said(name), None)
 
+    def find_text(self, name: str) -> Said | None:
+        """The same, for a setting of which an empty text says nothing."""
+        said = self.find(name)
+        return said if said and said.text else None
+
     def read(self, name: str, parse: Callable[[str, str], T], default: T) -> T:
         """The value of this setting. Raises `Misconfigured` under the name by which it was given."""
         said = self.find(name)

@@ -15,6 +15,7 @@ from raykeeper.history.endpoints.filters import Columns
 from raykeeper.history.endpoints.listing import list_rows
 from raykeeper.history.endpoints.polledrows import polled_rows
 from raykeeper.history.endpoints.statequery import StateQuery
+from raykeeper.history.endpoints.taskrow import LISTED_COLUMNS
 
 ANY_EVENTS = "SELECT 1 FROM {table} WHERE has_definition LIMIT 1"
 
@@ -32,21 +33,7 @@ class CapturedList:
 CAPTURED_TASKS = CapturedList(
     "tasks",
     ("task_id", "attempt_number"),
-    (
-        "task_id",
-        "attempt_number",
-        "name",
-        "state",
-        "job_id",
-        "actor_id",
-        "type",
-        "func_or_class_name",
-        "parent_task_id",
-        "node_id",
-        "worker_id",
-        "worker_pid",
-        "error_type",
-    ),
+    LISTED_COLUMNS,
 )
 CAPTURED_ACTORS = CapturedList(
     "actors",

@@ -1,0 +1,17 @@
+"""The flags about a program's own log lines, the same for every program of ours. Cheap to import, as `--help` is."""
+
+from __future__ import annotations
+
+from raykeeper.settings.flags import Flag
+
+LOG_FLAGS = (
+    Flag(
+        "log-level",
+        "Lines below this are not written: debug, info, warning, error, panic, or a number for debug.",
+        default="info",
+        variable="RAYKEEPER_LOG_LEVEL",
+    ),
+    Flag("log-stdout-encoder", "Shape of the lines on standard output: json or console.", default="json"),
+    Flag("log-file-path", "Also write the log to this file, rotated at 500 MB with ten kept."),
+    Flag("log-file-encoder", "Shape of the lines in the file: json or console.", default="json"),
+)
