@@ -14,11 +14,14 @@ from raykeeper.layout.keys import (
     EventSegmentKey,
     KubeFactsKey,
     LogPackKey,
+    ObservedKey,
     PolledKey,
     RejectsKey,
     SealedKey,
     SessionId,
     parse_catalog_key,
+    parse_kube_facts_key,
+    parse_observed_key,
     parse_polled_key,
     parse_sealed_key,
 )
@@ -49,6 +52,7 @@ def test_keys_are_those_of_the_contract() -> None:
     assert (
         KubeFactsKey("team-a", "train", "3f", SEALED_NS).key == f"v1/data/team-a/train/kube/3f/{SEALED_NS}.ndjson.zst"
     )
+    assert ObservedKey("9c", "team-a", "train", "3f").key == "v1/observed/9c/team-a~train~3f"
     assert keys.table_key(SESSION, "tasks", "ab12") == f"{data}/tables/tasks/ab12.parquet"
     assert keys.manifest_key(SESSION, 3) == f"{data}/tables/manifests/000000003.json"
     entry = CatalogKey(date(2026, 11, 15), SESSION, "start")
@@ -82,6 +86,18 @@ def test_a_catalog_key_gives_its_facts_back(session: SessionId, day: date, part:
     assert parse_catalog_key(facts.key) == facts
 
 
+@given(namespace=names, cluster=names, uid=names, ns=nanoseconds)
+def test_a_key_of_kubernetes_facts_gives_its_facts_back(namespace: str, cluster: str, uid: str, ns: int) -> None:
+    facts = KubeFactsKey(namespace, cluster, uid, ns)
+    assert parse_kube_facts_key(facts.key) == facts
+
+
+@given(observer=names, namespace=names, cluster=names, uid=names)
+def test_a_key_of_a_cluster_seen_gives_its_facts_back(observer: str, namespace: str, cluster: str, uid: str) -> None:
+    facts = ObservedKey(observer, namespace, cluster, uid)
+    assert parse_observed_key(facts.key) == facts
+
+
 @given(names)
 def test_any_name_is_one_segment_that_no_folder_and_no_separator_can_be_mistaken_for(name: str) -> None:
     segment = to_segment(name)
@@ -112,6 +128,8 @@ def test_what_the_layout_does_not_write_is_not_taken_for_its_own(key: str) -> No
     assert parse_sealed_key(key) is None
     assert parse_polled_key(key) is None
     assert parse_catalog_key(key) is None
+    assert parse_kube_facts_key(key) is None
+    assert parse_observed_key(key) is None
 
 
 def test_an_empty_name_is_refused() -> None:

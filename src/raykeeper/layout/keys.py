@@ -17,6 +17,7 @@ from raykeeper.layout.names import from_segment, to_segment
 VERSION = "v1"
 CATALOG_PREFIX = f"{VERSION}/catalog/"
 DATA_PREFIX = f"{VERSION}/data/"
+OBSERVED_PREFIX = f"{VERSION}/observed/"
 UNKNOWN_SESSION = "unknown"
 """Session of what arrived before any session was known and named none."""
 
@@ -154,9 +155,33 @@ class KubeFactsKey:
     def key(self) -> str:
         return f"{self.prefix(self.namespace, self.cluster, self.uid)}{self.recorded_ns:019d}.ndjson.zst"
 
+    @classmethod
+    def prefix(cls, namespace: str, cluster: str, uid: str) -> str:
+        return f"{cls.folder(namespace, cluster)}{to_segment(uid)}/"
+
     @staticmethod
-    def prefix(namespace: str, cluster: str, uid: str) -> str:
-        return f"{cluster_prefix(namespace, cluster)}kube/{to_segment(uid)}/"
+    def folder(namespace: str, cluster: str) -> str:
+        """Of all clusters that ever had that name, each under its uid."""
+        return f"{cluster_prefix(namespace, cluster)}kube/"
+
+
+@dataclass(frozen=True, order=True)
+class ObservedKey:
+    """A note that an observer saw this cluster alive and has not closed it: what it may close after a restart."""
+
+    observer: str
+    """Uid of the observers' Lease: of one Kubernetes cluster, and the same for all replicas and restarts."""
+    namespace: str
+    cluster: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.prefix(self.observer)}{'~'.join(map(to_segment, (self.namespace, self.cluster, self.uid)))}"
+
+    @staticmethod
+    def prefix(observer: str) -> str:
+        return f"{OBSERVED_PREFIX}{to_segment(observer)}/"
 
 
 @dataclass(frozen=True, order=True)
@@ -204,6 +229,10 @@ _CATALOG = re.compile(
     r"v1/catalog/(?P<day>\d{4}-\d\d-\d\d)/(?P<namespace>[^/~]+)~(?P<cluster>[^/~]+)~(?P<session>[^/~]+)"
     r"\.(?P<part>start|end|summary)\.json"
 )
+_KUBE_FACTS = re.compile(
+    r"v1/data/(?P<namespace>[^/]+)/(?P<cluster>[^/]+)/kube/(?P<uid>[^/]+)/(?P<ns>\d{19})\.ndjson\.zst"
+)
+_OBSERVED = re.compile(r"v1/observed/(?P<observer>[^/]+)/(?P<namespace>[^/~]+)~(?P<cluster>[^/~]+)~(?P<uid>[^/~]+)")
 _SEALED_KINDS: dict[tuple[str, str], type[SealedKey]] = {
     (kind.folder, kind.suffix): kind for kind in (EventSegmentKey, LogPackKey, RejectsKey)
 }
@@ -233,6 +262,29 @@ def parse_catalog_key(key: str) -> CatalogKey | None:
         return None
     part: CatalogPart = found["part"]  # type: ignore[assignment]  # the pattern has these three alone
     return _confirmed(key, lambda: CatalogKey(date.fromisoformat(found["day"]), _session(found), part))
+
+
+def parse_kube_facts_key(key: str) -> KubeFactsKey | None:
+    """The facts in the key of a segment of Kubernetes facts; None for any other key."""
+    if not (found := _KUBE_FACTS.fullmatch(key)):
+        return None
+    return _confirmed(
+        key,
+        lambda: KubeFactsKey(
+            from_segment(found["namespace"]),
+            from_segment(found["cluster"]),
+            from_segment(found["uid"]),
+            int(found["ns"]),
+        ),
+    )
+
+
+def parse_observed_key(key: str) -> ObservedKey | None:
+    """The facts in the key of a note that a cluster was seen alive; None for any other key."""
+    if not (found := _OBSERVED.fullmatch(key)):
+        return None
+    names = ("observer", "namespace", "cluster", "uid")
+    return _confirmed(key, lambda: ObservedKey(*(from_segment(found[name]) for name in names)))
 
 
 class _Keyed(Protocol):
