@@ -1,0 +1,1 @@
+"""What Kubernetes said about clusters, read back from the store."""
