@@ -14,6 +14,18 @@ from raykeeper.api import labels
 
 JOB = "import ray; ray.init(); print('answer', ray.get(ray.remote(num_cpus=1)(lambda: 6 * 7).remote()))"
 """Needs a worker: the head has no CPU to offer."""
+JOB_OF_AN_ACTOR = """
+import ray
+ray.init()
+
+@ray.remote(num_cpus=1)
+class Asked:
+    def answer(self):
+        return 6 * 7
+
+print('answer', ray.get(Asked.remote().answer.remote()))
+"""
+"""The same by an actor, which Ray's GCS places and reports as waiting, where raylets do so for tasks."""
 
 
 @pytest.fixture
@@ -37,13 +49,13 @@ async def test_a_raycluster_comes_back_from_a_suspension_and_a_lost_head_and_run
     await scene.turns("ready")
 
 
-async def test_rays_own_autoscaler_brings_a_worker_up_for_a_task_and_removes_it_when_idle(scene: RealScene) -> None:
+async def test_rays_own_autoscaler_brings_a_worker_up_for_an_actor_and_removes_it_when_idle(scene: RealScene) -> None:
     group = a_real_group(0, minReplicas=0, maxReplicas=1, idleTimeoutSeconds=5)
     options = {"version": "v2", "env": [{"name": "AUTOSCALER_UPDATE_INTERVAL_S", "value": "1"}]}
     await scene.apply(a_real_cluster(group, enableInTreeAutoscaling=True, autoscalerOptions=options))
     await scene.turns("ready")
     assert await scene.group(WORKERS) == []
-    assert "answer 42" in await scene.run_job(JOB)
+    assert "answer 42" in await scene.run_job(JOB_OF_AN_ACTOR)
 
     async def no_worker_is_left() -> bool:
         return not await scene.group(WORKERS)

@@ -17,6 +17,9 @@ PROC = Path("/proc")
 DAEMONS = "daemons"
 KUBELET_CONTROLLERS = {"cpu", "cpuset", "hugetlb", "memory", "pids"}
 REMOVE_SECONDS = 15.0  # a container's last process takes a moment to leave its group
+WEIGHTS = {"cpu.shares": "8192", "cpu.weight": "800"}
+"""v1 and v2: all pods together weigh as eight processes do. A whole branch weighs as one otherwise, and beside a busy
+machine's other processes Ray would not even start in time."""
 
 
 def hierarchies(mountinfo: str | None = None) -> list[Path]:
@@ -43,6 +46,8 @@ def make_branches() -> None:
         for branch in branches():
             _hand_down_controllers(branch.parent)
             _hand_down_controllers(branch)
+    for branch in branches():
+        _give_weight(branch)
     daemons_group().mkdir(exist_ok=True)
 
 
@@ -129,6 +134,13 @@ def _folders(group: Path) -> Sequence[Path]:
 
 def _is_v2(group: Path) -> bool:
     return (group / "cgroup.controllers").exists()
+
+
+def _give_weight(branch: Path) -> None:
+    """Where processors are shared out in this hierarchy; with v2 that is where the parent hands the controller down."""
+    for name, weight in WEIGHTS.items():
+        if (branch / name).exists():
+            (branch / name).write_text(weight)
 
 
 def _hand_down_controllers(group: Path) -> None:
