@@ -1,0 +1,98 @@
+"""What a session's own records say of it: state, times, versions, jobs, and what is missing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from raykeeper.history.asked import Asked, Session
+from raykeeper.history.endpoints.cluster import METADATA
+from raykeeper.history.opened import OpenedSession
+from raykeeper.history.overview.bins import to_ns
+from raykeeper.history.overview.model import JobRow, Loss, SessionFacts, SessionState
+from raykeeper.history.report.situation import Ending
+from raykeeper.history.report.unknowns import unknowns_of
+
+_OPEN_STATES = ("PENDING", "RUNNING")
+
+
+def facts_of(asked: Asked) -> SessionFacts:
+    session, record = asked.session, asked.session.record
+    opened = session if isinstance(session, OpenedSession) else None
+    total = opened.progress.total_bytes if opened else 0
+    metadata = _metadata(asked)
+    return SessionFacts(
+        namespace=session.id.namespace,
+        cluster=session.id.cluster,
+        session=session.id.session,
+        state=state_of(session),
+        started_at=record.started_at if record else None,
+        ended_at=opened.ended_at if opened else None,
+        as_of=session.as_of,
+        ray_version=(record.ray_version if record else "") or metadata.get("rayVersion", ""),
+        python_version=(record.python_version if record else "") or metadata.get("pythonVersion", ""),
+        owner_kind=record.owner_kind if record else "",
+        owner_name=record.owner_name if record else "",
+        cluster_uid=record.cluster_uid if record else "",
+        unread_bytes=max(0, total - opened.progress.done_bytes) if opened else 0,
+        total_bytes=total,
+    )
+
+
+def state_of(session: Session) -> SessionState:
+    """A head that fell silent without an end, and that nobody closed, crashed."""
+    if not isinstance(session, OpenedSession):
+        return "unknown"
+    if session.ended_at is None:
+        return "running"
+    return "ended" if _has_end(session) else "crashed"
+
+
+def losses_of(session: Session) -> tuple[Loss, ...]:
+    """Data that is missing or late, as reports name it too."""
+    if not isinstance(session, OpenedSession):
+        return ()
+    ending = Ending(session.ended_at, is_crash=session.ended_at is not None and not _has_end(session))
+    return tuple(Loss(what, text) for what, text in unknowns_of(session, ending))
+
+
+def until_ns(session: Session) -> int:
+    """The end of what is known: of the cluster, or of what was sealed."""
+    ended_at = session.ended_at if isinstance(session, OpenedSession) else None
+    return to_ns(ended_at or session.as_of)
+
+
+def job_row(job: Mapping[str, Any]) -> JobRow:
+    """A job of Ray's job API. One that still runs has no end, whatever its answer says."""
+    is_open = job.get("status") in _OPEN_STATES
+    return JobRow(
+        id=job.get("submission_id") or job.get("job_id") or "",
+        job_id=job.get("job_id"),
+        status=job.get("status") or "",
+        entrypoint=job.get("entrypoint") or "",
+        started_at=_moment(job.get("start_time")),
+        ended_at=None if is_open else _moment(job.get("end_time")),
+        message=job.get("message"),
+        metadata={name: str(value) for name, value in (job.get("metadata") or {}).items()},
+    )
+
+
+def newest_jobs(jobs: Iterable[Mapping[str, Any]], limit: int) -> tuple[tuple[JobRow, ...], int]:
+    """The jobs that began last, and how many others there are."""
+    long_ago = datetime.fromtimestamp(0, UTC)
+    rows = sorted(map(job_row, jobs), key=lambda job: (job.started_at or long_ago, job.id), reverse=True)
+    return tuple(rows[:limit]), max(0, len(rows) - limit)
+
+
+def _has_end(session: OpenedSession) -> bool:
+    return session.closed is not None or any(end.role == "head" for end in session.ends)
+
+
+def _metadata(asked: Asked) -> dict[str, str]:
+    data = (asked.polled_body(METADATA, dict[str, Any]) or {}).get("data")
+    return {name: str(value) for name, value in data.items() if value} if isinstance(data, dict) else {}
+
+
+def _moment(ms: int | None) -> datetime | None:
+    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None

@@ -1,0 +1,162 @@
+"""Resource-hours: what a cluster had, what was asked of it, and what its machines were measured to use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.nodestatistics import POLLED
+from raykeeper.history.endpoints.rayjson import optional_json
+from raykeeper.history.opened import OpenedSession
+from raykeeper.history.overview.bins import NS, to_ns
+from raykeeper.history.overview.model import ResourceHours, Resources
+from raykeeper.history.overview.statements import ACTOR_RESOURCES, TASK_RESOURCES
+from raykeeper.layout.keys import PolledKey
+from raykeeper.layout.records import PolledAnswer
+
+SAMPLES_LIMIT = 24
+"""Measurements that are read, evenly over the time: each is an object of up to 16 MB for a thousand nodes."""
+_SHAPES_LIMIT = 1000  # different requirements; programs have a handful
+_NS_PER_HOUR = 3600 * NS
+_GIB = 1 << 30
+_IN_BYTES = ("memory", "object_store_memory")
+
+Amounts = Mapping[str, float]
+
+
+class _Gpu(msgspec.Struct):
+    utilization: float | None = msgspec.field(default=None, name="utilizationGpu")
+
+
+class _Machine(msgspec.Struct):
+    cpu: float | None = None
+    """Percent of all of them."""
+    cpus: tuple[int, int] | None = None
+    """Logical and physical."""
+    mem: list[float] | None = None
+    """Total, available, percent, used."""
+    gpus: list[_Gpu] | None = None
+
+
+class _Data(msgspec.Struct):
+    summary: list[_Machine]
+
+
+class _Answer(msgspec.Struct):
+    data: _Data
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What all machines used at a moment."""
+
+    at_ns: int
+    used: Amounts
+
+
+async def resource_hours(asked: Asked, nodes: Sequence[Row], until_ns: int) -> Resources:
+    """Of a whole session."""
+    samples = await _samples(asked)
+    return Resources(
+        merged_hours(available_hours(nodes, until_ns), await asked_hours(asked, None, until_ns), used_hours(samples)),
+        len(samples),
+    )
+
+
+async def job_resources(asked: Asked, job_id: str, until_ns: int) -> Resources:
+    """What one job asked for; nobody measures by job."""
+    return Resources(merged_hours({}, await asked_hours(asked, job_id, until_ns), {}), 0)
+
+
+async def asked_hours(asked: Asked, job_id: str | None, until_ns: int) -> Amounts:
+    params = {"job_id": job_id, "until_ns": until_ns, "row_limit": _SHAPES_LIMIT}
+    rows = [*await asked.rows(TASK_RESOURCES, params), *await asked.rows(ACTOR_RESOURCES, params)]
+    return added((amounts_of(row["required_resources"]), row["held_ns"]) for row in rows)
+
+
+def available_hours(nodes: Iterable[Row], until_ns: int) -> Amounts:
+    """What the nodes had, times how long they were there."""
+    return added(
+        (amounts_of(node["resources_total"]), (node["end_ns"] or until_ns) - node["started_ns"])
+        for node in nodes
+        if node["started_ns"] is not None
+    )
+
+
+def added(parts: Iterable[tuple[Amounts, float]]) -> Amounts:
+    """Amounts times nanoseconds, as hours."""
+    hours: defaultdict[str, float] = defaultdict(float)
+    for amounts, held_ns in parts:
+        for name, amount in amounts.items():
+            hours[name] += amount * max(0.0, held_ns) / _NS_PER_HOUR
+    return dict(hours)
+
+
+def amounts_of(text: str | None) -> Amounts:
+    """Resources as Ray writes them, without those that only name a node; bytes become GiB."""
+    found: Any = optional_json(text) or {}
+    return {
+        name: amount / _GIB if name in _IN_BYTES else amount
+        for name, amount in found.items()
+        if isinstance(amount, int | float) and not name.startswith("node:")
+    }
+
+
+def used_hours(samples: Sequence[Sample]) -> Amounts:
+    """Each stretch between two samples counts with the mean of both; a single one says nothing about hours."""
+    return added(
+        (
+            {name: (first.used.get(name, 0.0) + amount) / 2 for name, amount in second.used.items()},
+            second.at_ns - first.at_ns,
+        )
+        for first, second in pairwise(samples)
+    )
+
+
+def merged_hours(available: Amounts, wanted: Amounts, used: Amounts) -> tuple[ResourceHours, ...]:
+    """One row for each resource that anybody had, asked for or used: CPU, GPU and memory first."""
+    first = {"CPU": 0, "GPU": 1, "memory": 2}
+    names = sorted({*available, *wanted, *used}, key=lambda name: (first.get(name, 3), name))
+    return tuple(ResourceHours(name, available.get(name, 0.0), wanted.get(name, 0.0), used.get(name)) for name in names)
+
+
+def spread(keys: Sequence[PolledKey], limit: int) -> list[PolledKey]:
+    """At most so many of them, evenly over all, with the first and the last."""
+    if len(keys) <= limit:
+        return list(keys)
+    return [keys[round(place * (len(keys) - 1) / (limit - 1))] for place in range(limit)]
+
+
+def parse_sample(answer: PolledAnswer) -> Sample | None:
+    """None for an answer that measures nothing."""
+    if answer.status != 200:
+        return None
+    try:
+        machines = msgspec.json.decode(bytes(answer.body), type=_Answer).data.summary
+    except msgspec.DecodeError:
+        return None
+    used: defaultdict[str, float] = defaultdict(float)
+    for machine in machines:
+        if machine.cpu is not None and machine.cpus:
+            used["CPU"] += machine.cpu / 100 * machine.cpus[0]
+        if machine.mem and len(machine.mem) > 3:
+            used["memory"] += machine.mem[3] / _GIB
+        for gpu in machine.gpus or ():
+            used["GPU"] += (gpu.utilization or 0.0) / 100
+    return Sample(to_ns(answer.polled_at), dict(used)) if used else None
+
+
+async def _samples(asked: Asked) -> list[Sample]:
+    session = asked.session
+    if not isinstance(session, OpenedSession):
+        return []
+    keys = spread(await session.polled_versions(POLLED), SAMPLES_LIMIT)
+    answers = await asyncio.gather(*(session.history.read(key) for key in keys))
+    return [sample for answer in answers if answer and (sample := parse_sample(answer))]
