@@ -16,6 +16,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from raykeeper.clock import Clock
 from raykeeper.collector.logs.kinds import Kind
+from raykeeper.collector.logs.looks import Scope
 from raykeeper.collector.logs.losses import Losses
 from raykeeper.collector.logs.plan import Queue, plan_flush, plan_turn
 from raykeeper.collector.logs.reading import LogReader, Parcel
@@ -29,7 +30,7 @@ from raykeeper.layout.records import MissingLog
 from raykeeper.logs import Log
 
 COMPONENT_LOOK_SECONDS = 30.0
-"""Between two looks at Ray's own logs and at sessions of the past."""
+"""Between two looks at Ray's own logs and at sessions of the past, where their packs do not come sooner."""
 FAILURE_PAUSE_SECONDS = 5.0
 FLUSH_PASSES = 2
 """The second one is for what was written during the first."""
@@ -113,10 +114,12 @@ class LogShipper:
 
     async def look(self) -> None:
         """See what there is and what is new."""
-        is_component_look = self._clock.steady() >= self._next_component_look
-        if is_component_look:
-            self._next_component_look = self._clock.steady() + COMPONENT_LOOK_SECONDS
-        await self._in_thread(self._tracker.scan, everything=is_component_look)
+        scope = Scope.USER
+        if self._clock.steady() >= self._next_component_look:
+            scope = Scope.ALL
+            seldom = min(COMPONENT_LOOK_SECONDS, self._settings.component_tick_seconds)
+            self._next_component_look = self._clock.steady() + seldom
+        await self._in_thread(self._tracker.scan, scope)
         self._metrics.log_files.set(len(self._tracker))
 
     async def ship(self) -> None:
@@ -191,7 +194,7 @@ class LogShipper:
             await self._deliver(parcel)
 
     def _look_for_flush(self) -> list[Queue]:
-        self._tracker.scan(everything=True)
+        self._tracker.scan(Scope.LAST)
         self._tracker.settle_nodes()
         return plan_flush(self._tracker.news)
 

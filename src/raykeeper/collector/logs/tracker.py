@@ -12,8 +12,9 @@ from typing import Protocol
 from raykeeper.clock import Clock
 from raykeeper.collector.logs.attribution import node_of_file
 from raykeeper.collector.logs.descriptors import AnotherFile, OpenFiles
-from raykeeper.collector.logs.kinds import Kind, is_rewritten
+from raykeeper.collector.logs.kinds import is_rewritten
 from raykeeper.collector.logs.listing import LogListing
+from raykeeper.collector.logs.looks import Look, Scope
 from raykeeper.collector.logs.losses import Losses
 from raykeeper.collector.logs.positions import Positions
 from raykeeper.collector.logs.settings import LogShipperSettings
@@ -27,9 +28,6 @@ RETRY_SECONDS = 30.0
 SOON_SECONDS = 1.0
 HOT_SECONDS = 60.0
 """A file that was written this lately is kept open, so that it can be read after it was rotated away."""
-QUIET_SECONDS = 600.0
-QUIET_ROUNDS = 2
-"""A file not written for ten minutes is looked at every other round: most of a long run's files are such."""
 WHOLE_AFTER_REWRITES = 3
 WHOLE_BYTES_MAX = 4 << 20
 
@@ -56,7 +54,7 @@ class LogTracker:
         self._roots: dict[str, str] = {}
         self._files: dict[str, dict[int, TrackedFile]] = {}
         self._last_generation_ns = 0
-        self._round = 0
+        self._looks = 0
         self.positions = Positions(settings.positions_file)
         self.open_files = OpenFiles(settings.descriptors_max)
         self.news: dict[TrackedFile, None] = {}
@@ -66,16 +64,18 @@ class LogTracker:
     def __len__(self) -> int:
         return sum(map(len, self._files.values()))
 
-    def scan(self, *, everything: bool) -> None:
-        """Look for new, changed, renamed and deleted files: the user's, or all."""
+    def scan(self, scope: Scope) -> None:
+        """Look for new, changed, renamed and deleted files."""
         self._load()
-        self._round += 1
+        self._looks += 1
+        look = Look(scope, self._looks, unix_ns(self._clock), self._settings.user_tick_seconds)
         on_disk = {session.name: session for session in self._sessions.sessions()}
         for name in self._listings.keys() - on_disk.keys():
             self._forget_session(name)
         for session in on_disk.values():
-            if everything or session.name == self._sessions.current_session():
-                self._scan_session(session, everything)
+            is_past = session.name != self._sessions.current_session()
+            if scope is not Scope.USER or not is_past:
+                self._scan_session(session, look, is_past=is_past)
         for file in [file for file in self.news if file.node_id is None]:
             self._attribute(file, on_disk.get(file.session))
         self._give_up_deleted()
@@ -153,25 +153,17 @@ class LogTracker:
 
     # --- one session ---
 
-    def _scan_session(self, session: SessionOnDisk, everything: bool) -> None:
+    def _scan_session(self, session: SessionOnDisk, look: Look, *, is_past: bool) -> None:
         is_first = session.name not in self._listings
         if is_first:
             self._listings[session.name] = LogListing(session.logs, self._losses.unreadable)
             self._roots[session.name] = str(session.logs)
         listing = self._listings[session.name]
         files = self._files.setdefault(session.name, {})
-        if listing.refresh(unix_ns(self._clock)):
+        if listing.refresh(look.now_ns):
             self._match(session.name, listing.paths, is_first)
-        for file in self._due(files, everything):
+        for file in look.due(files.values(), is_past=is_past):
             self._look_at(file)
-
-    def _due(self, files: dict[int, TrackedFile], everything: bool) -> list[TrackedFile]:
-        """The files to look at in this round."""
-        is_quiet_turn = self._round % QUIET_ROUNDS == 0 or self._round == 1
-        quiet_since = 0 if is_quiet_turn else unix_ns(self._clock) - int(QUIET_SECONDS * 1e9)
-        if everything:
-            return [file for file in files.values() if file.kind is Kind.COMPONENT or file.mtime_ns >= quiet_since]
-        return [file for file in files.values() if file.kind is Kind.USER and file.mtime_ns >= quiet_since]
 
     def _match(self, session: str, paths: dict[int, str], is_first: bool) -> None:
         files = self._files[session]
