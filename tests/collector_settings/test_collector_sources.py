@@ -11,6 +11,7 @@ import pytest
 from raykeeper.collector.environment import VARIABLES
 from raykeeper.collector.environment import WITHOUT_EFFECT as VARIABLES_WITHOUT_EFFECT
 from raykeeper.collector.flags import FLAGS, WITHOUT_EFFECT
+from raykeeper.collector.parts import make_identity
 from raykeeper.collector.settings import BucketSettings, ClusterSettings, CollectorSettings
 from raykeeper.collector.sources import read_settings
 from raykeeper.errors import Misconfigured
@@ -84,6 +85,7 @@ FACTS_AND_SECRETS = {
     "RAY_AUTH_MODE",
     "RAY_AUTH_TOKEN",
     "RAY_AUTH_TOKEN_PATH",
+    "RAY_CLUSTER_UID",
     "RAY_DASHBOARD_PORT",
     "RAY_ENABLE_K8S_TOKEN_AUTH",
 }
@@ -208,6 +210,11 @@ def test_an_owner_is_kind_and_name(kind: str, stored: str) -> None:
     by_variable = read(OWNER_KIND=kind, OWNER_NAME="nightly").cluster
     assert (by_variable.owner_kind, by_variable.owner_name) == (stored, "nightly")
     assert read(f"--owner-kind={kind}", "--owner-name=nightly").cluster == by_variable
+
+
+def test_the_records_carry_the_uid_of_the_raycluster_which_tells_it_from_others_of_its_name() -> None:
+    assert make_identity(read(RAY_CLUSTER_UID="7d1f")).cluster_uid == "7d1f"
+    assert make_identity(read()).cluster_uid == ""
 
 
 def test_an_owner_that_is_left_empty_is_none() -> None:

@@ -110,6 +110,7 @@ def test_the_sidecar_that_an_operator_injects_has_no_flags_at_all() -> None:
         POD_IP="10.244.0.14",
         RAY_CLUSTER_NAME="nightly-x7k2p",
         RAY_CLUSTER_NAMESPACE="team-a",
+        RAY_CLUSTER_UID="0b9c7a51-6d0e-4f0c-9a39-5e0f1c1f3f55",
         RAY_ROLE="Head",
         EVENTS_PORT="8084",
         FQ_RAY_IP="nightly-x7k2p-head-svc.team-a.svc.cluster.local",
@@ -122,7 +123,7 @@ def test_the_sidecar_that_an_operator_injects_has_no_flags_at_all() -> None:
         GCS_BUCKET="history",
     )
     assert settings == CollectorSettings(
-        cluster=ClusterSettings("nightly-x7k2p", "team-a", "RayJob", "nightly"),
+        cluster=ClusterSettings("nightly-x7k2p", "team-a", "RayJob", "nightly", "0b9c7a51-6d0e-4f0c-9a39-5e0f1c1f3f55"),
         bucket=BucketSettings(backend="gcs"),
         node=NodeSettings("head", pod_name=POD["HOSTNAME"], pod_ip="10.244.0.14"),
         head=HeadSettings(

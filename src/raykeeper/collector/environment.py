@@ -13,6 +13,7 @@ WITHOUT_FLAG = {
     "RAY_AUTH_MODE": "`token` where Ray asks for one; then there must be a token.",
     "RAY_AUTH_TOKEN": "Token that the dashboard asks for.",
     "RAY_AUTH_TOKEN_PATH": "File with that token, where `RAY_AUTH_TOKEN` is not set.",
+    "RAY_CLUSTER_UID": "Uid of the RayCluster, for the record: what Kubernetes says about it is kept under it.",
     "RAY_DASHBOARD_PORT": "Port of the dashboard where `FQ_RAY_IP` has none; default 8265.",
     "RAY_ENABLE_K8S_TOKEN_AUTH": "`true` takes the token that Kubernetes projects for Ray, before all others.",
 }

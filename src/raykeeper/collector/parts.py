@@ -145,6 +145,7 @@ def make_identity(settings: CollectorSettings) -> Identity:
         namespace=settings.cluster.namespace,
         cluster=settings.cluster.name,
         role=settings.node.role,
+        cluster_uid=settings.cluster.uid,
         owner_kind=settings.cluster.owner_kind or "",
         owner_name=settings.cluster.owner_name,
         pod=settings.node.pod_name,

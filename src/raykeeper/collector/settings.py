@@ -26,6 +26,8 @@ class ClusterSettings:
     """What it was made for (`--owner-kind`, `OWNER_KIND`); None where it stands alone."""
     owner_name: str = ""
     """Name of that owner (`--owner-name`, `OWNER_NAME`); given together with its kind."""
+    uid: str = ""
+    """Uid of the RayCluster, for the record (`RAY_CLUSTER_UID`); empty where nobody says, as outside Kubernetes."""
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ def _cluster(sources: Sources) -> ClusterSettings:
         namespace=sources.read("ray-cluster-namespace", parse_object_name, namespace),
         owner_kind=parse_owner_kind(kind.setting, kind.text) if kind else None,
         owner_name=parse_object_name(owner.setting, owner.text) if owner else "",
+        uid=sources.variables.text("RAY_CLUSTER_UID") or "",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rayclusters.manifests import ClusterBuilder, a_cluster
+from rayclusters.manifests import UID, ClusterBuilder, a_cluster
 from rayclusters.ray_pods import (
     container_names,
     env,
@@ -165,6 +165,7 @@ def test_a_collector_knows_where_it_is(pod_of: Any, role: str, dashboard: dict[s
         "POD_IP": "status.podIP",
         "RAY_CLUSTER_NAME": "metadata.labels['ray.io/cluster']",
         "RAY_CLUSTER_NAMESPACE": "metadata.namespace",
+        "RAY_CLUSTER_UID": UID,
         "RAY_ROLE": role,
         "EVENTS_PORT": "8084",
         "FQ_RAY_IP": "rc-head-svc.default.svc.cluster.local",

@@ -72,6 +72,8 @@ def _env(node: RayNode) -> list[JSON]:
         from_field("POD_IP", "status.podIP"),
         from_label("RAY_CLUSTER_NAME", labels.CLUSTER),
         from_field("RAY_CLUSTER_NAMESPACE", "metadata.namespace"),
+        # Tells it from others of that name, before and after it; a pod's own fields do not say it.
+        literal("RAY_CLUSTER_UID", node.cluster.metadata.uid),
         literal("RAY_ROLE", "Head" if node.is_head else "Worker"),
         literal("EVENTS_PORT", str(COLLECTOR_EVENTS_PORT)),
         literal("FQ_RAY_IP", node.head_host),

@@ -20,6 +20,7 @@ OPERATOR_ENV: Final = (
     "FQ_RAY_IP",
     "RAY_CLUSTER_NAME",
     "RAY_CLUSTER_NAMESPACE",
+    "RAY_CLUSTER_UID",
     "RAY_ROLE",
     "OWNER_KIND",
     "OWNER_NAME",
