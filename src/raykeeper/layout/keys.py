@@ -42,6 +42,18 @@ class SessionId:
         return f"{self.namespace}/{self.cluster}/{self.session}"
 
 
+@dataclass(frozen=True, order=True)
+class ClusterId:
+    """One RayCluster of Kubernetes: another one under the same name has another uid."""
+
+    namespace: str
+    cluster: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.cluster}"
+
+
 def namespace_prefix(namespace: str) -> str:
     return f"{DATA_PREFIX}{to_segment(namespace)}/"
 

@@ -153,6 +153,11 @@ class DecodedFacts:
     """Lines that are damaged, and the rest of a segment that is torn, as one. Lines of a later version do not count."""
 
 
+def says_the_same(before: KubeFact | None, after: KubeFact) -> bool:
+    """Whether only the time of looking differs."""
+    return before is not None and msgspec.structs.replace(before, at=after.at) == after
+
+
 def encode_facts(facts: Iterable[KubeFact]) -> bytes:
     """A segment's bytes."""
     return compress_lines(msgspec.json.encode(fact) for fact in facts)

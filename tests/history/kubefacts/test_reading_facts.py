@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykeeper.history.kubefacts.clusters import ClusterWithFacts, clusters_with_facts
+from raykeeper.history.kubefacts.clusters import clusters_with_facts
 from raykeeper.history.kubefacts.merged import KubeFacts, merge_facts, newest_pods
 from raykeeper.history.kubefacts.reading import KubeFactsReader, ReadingLimits, read_facts
-from raykeeper.layout.keys import KubeFactsKey
+from raykeeper.layout.keys import ClusterId, KubeFactsKey
 from raykeeper.layout.kube_facts import (
     ClusterFact,
     DecodedFacts,
@@ -155,7 +155,7 @@ async def test_clusters_with_facts_are_listed_whether_or_not_they_have_sessions(
     await store.put("v1/data/team-b/only/session_1/session.json", msgspec.json.encode({}))
     listed = await clusters_with_facts(store)
     expected = [("serve", "77"), ("train", UID), ("train", "4a11")]
-    assert listed.found == tuple(ClusterWithFacts("team-a", name, uid) for name, uid in expected)
+    assert listed.found == tuple(ClusterId("team-a", name, uid) for name, uid in expected)
     assert listed.is_complete
     assert (await clusters_with_facts(store, "team-b")).found == ()
     some = await clusters_with_facts(store, "team-a", limit=2)

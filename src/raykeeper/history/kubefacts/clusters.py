@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from raykeeper.layout.keys import DATA_PREFIX, KubeFactsKey, namespace_prefix
+from raykeeper.layout.keys import DATA_PREFIX, ClusterId, KubeFactsKey, namespace_prefix
 from raykeeper.layout.names import from_segment
 from raykeeper.storage.store import ObjectStore
 
@@ -14,20 +14,11 @@ _ASKED_AT_ONCE = 16
 MOST_CLUSTERS = 10_000
 
 
-@dataclass(frozen=True, order=True)
-class ClusterWithFacts:
-    """One RayCluster there is or was."""
-
-    namespace: str
-    cluster: str
-    uid: str
-
-
 @dataclass(frozen=True)
 class ClustersWithFacts:
     """Some clusters, in order."""
 
-    found: tuple[ClusterWithFacts, ...]
+    found: tuple[ClusterId, ...]
     is_complete: bool
     """Whether these are all."""
 
@@ -36,7 +27,7 @@ async def clusters_with_facts(
     store: ObjectStore, namespace: str | None = None, *, limit: int = MOST_CLUSTERS
 ) -> ClustersWithFacts:
     """The clusters of one namespace, or of all, up to `limit`: one listing for each name of a cluster."""
-    found = list[ClusterWithFacts]()
+    found = list[ClusterId]()
     async for names in _named(store, namespace):
         for clusters in await asyncio.gather(*(_incarnations(store, *name) for name in names)):
             found += clusters
@@ -54,9 +45,9 @@ async def _named(store: ObjectStore, namespace: str | None) -> AsyncIterator[lis
             yield [(one, cluster) for cluster in clusters[start : start + _ASKED_AT_ONCE]]
 
 
-async def _incarnations(store: ObjectStore, namespace: str, cluster: str) -> list[ClusterWithFacts]:
+async def _incarnations(store: ObjectStore, namespace: str, cluster: str) -> list[ClusterId]:
     uids = await _names(store, KubeFactsKey.folder(namespace, cluster))
-    return [ClusterWithFacts(namespace, cluster, uid) for uid in uids]
+    return [ClusterId(namespace, cluster, uid) for uid in uids]
 
 
 async def _names(store: ObjectStore, prefix: str) -> list[str]:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-import msgspec
-
-from raykeeper.layout.kube_facts import ClusterFact, DecodedFacts, EventFact, KubeFact, LossFact, PodFact
+from raykeeper.layout.kube_facts import ClusterFact, DecodedFacts, EventFact, KubeFact, LossFact, PodFact, says_the_same
 
 _F = TypeVar("_F", PodFact, EventFact, ClusterFact, LossFact)
 
@@ -65,11 +63,6 @@ def newest_pods(pods: Iterable[PodFact]) -> tuple[PodFact, ...]:
     for pod in sorted(pods, key=_when):
         newest[pod.uid] = pod
     return tuple(newest.values())
-
-
-def says_the_same(before: KubeFact | None, after: KubeFact) -> bool:
-    """Whether only the time of looking differs."""
-    return before is not None and msgspec.structs.replace(before, at=after.at) == after
 
 
 def _of(facts: Iterable[KubeFact], kind: type[_F]) -> list[_F]:
