@@ -12,11 +12,12 @@ from starlette.types import ASGIApp
 from goldensession import Ingested, ReadySession, golden_session
 from raycapture import NODES
 from raykeeper.clock import SystemClock
-from raykeeper.history.app import Parts, make_app
+from raykeeper.history.app import make_app
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.pages.dashboard import DashboardFiles
+from raykeeper.history.parts import Parts
 from raykeeper.history.storeclock import StoreClock
 from raykeeper.layout.keys import SessionId, node_record_key
 

@@ -11,13 +11,14 @@ import msgspec
 from starlette.types import ASGIApp
 
 from raykeeper.clock import Clock, SystemClock
-from raykeeper.history.app import Parts, make_app
+from raykeeper.history.app import make_app
 from raykeeper.history.asked import Row
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.pages.dashboard import DashboardFiles
+from raykeeper.history.parts import Parts
 from raykeeper.history.settings import AccessSettings
 from raykeeper.history.storeclock import StoreClock
 from raykeeper.layout.keys import (

@@ -18,11 +18,12 @@ from starlette.websockets import WebSocket
 
 from raykeeper.history.answers import text_response
 from raykeeper.history.loopback import is_loopback
+from raykeeper.history.pages.assets import ASSETS_PREFIX
 from raykeeper.history.pages.login import local_path, login_page
 
 COOKIE = "raykeeper_access"
 COOKIE_SECONDS = 7 * 24 * 3600
-OPEN_PATHS = frozenset({"/readz", "/livez", "/metrics", "/login"})
+OPEN_PATHS = frozenset({"/readz", "/livez", "/metrics"})
 MISSING = "Unauthorized: Missing authentication token"
 WRONG = "Forbidden: Invalid authentication token"
 FOREIGN_NAME = "this server answers to localhost alone; start it with --auth=token, or with --auth=none behind a proxy"
@@ -38,7 +39,7 @@ class TokenAccess:
         self._cookie = hmac.digest(self._token, b"raykeeper history cookie", hashlib.sha256).hex()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or scope.get("path") in OPEN_PATHS - {"/login"}:
+        if scope["type"] == "lifespan" or _is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
         connection = HTTPConnection(scope)
@@ -99,6 +100,11 @@ class LocalNamesOnly:
                 await refusal(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+def _is_open(path: str) -> bool:
+    """Whether a path tells nothing of any session; the page that asks for the token is drawn with our style sheet."""
+    return path in OPEN_PATHS or path.startswith(ASSETS_PREFIX)
 
 
 def _host_name(connection: HTTPConnection) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil
 
 from starlette.responses import Response
@@ -11,7 +13,7 @@ from raykeeper.history.answers import InvalidQuery, Unanswerable, refused_respon
 from raykeeper.history.ingest.sessions import SessionMissing
 from raykeeper.storage.errors import ObjectMissing, StoreRefused
 
-_RETRY_SECONDS = 5
+RETRY_SECONDS = 5
 
 
 class NoSession(RaykeeperError):
@@ -28,16 +30,33 @@ _STATUS: tuple[tuple[type[RaykeeperError], int], ...] = (
 )
 
 
+@dataclass(frozen=True)
+class Telling:
+    """How errors are told to whoever asked: as Ray would, as JSON, or as a page."""
+
+    expected: Callable[[Exception], Response | None]
+    """The answer to an error that is not our bug; None for one that is."""
+    bug: Callable[[], Response]
+    """The answer to our own bug, which is in the log."""
+
+
+def status_of(error: Exception) -> int | None:
+    """The status that says what kind of error it is; None for our bug."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), None)
+
+
 def failure_response(error: Exception) -> Response | None:
     """The answer to an error that is not our bug; None for one that is."""
     if isinstance(error, InvalidQuery):
         return refused_response(str(error))
     if isinstance(error, Unanswerable):
         return trouble_response()
-    for kind, status in _STATUS:
-        if isinstance(error, kind):
-            response = text_response(str(error), status)
-            if isinstance(error, Unavailable):
-                response.headers["Retry-After"] = str(ceil(error.retry_after or _RETRY_SECONDS))
-            return response
-    return None
+    if (status := status_of(error)) is None:
+        return None
+    response = text_response(str(error), status)
+    if isinstance(error, Unavailable):
+        response.headers["Retry-After"] = str(ceil(error.retry_after or RETRY_SECONDS))
+    return response
+
+
+AS_RAY_TELLS = Telling(failure_response, trouble_response)

@@ -13,7 +13,7 @@ import uvloop
 
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
-from raykeeper.history.app import Parts, make_app
+from raykeeper.history.app import make_app
 from raykeeper.history.asked import MetricsLinks
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database, DatabaseSettings
@@ -22,6 +22,7 @@ from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
 from raykeeper.history.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.pages.dashboard import find_dashboard
+from raykeeper.history.parts import Parts
 from raykeeper.history.serving import make_server, open_listener
 from raykeeper.history.settings import GrafanaSettings, HistorySettings, HistoryStoreSettings
 from raykeeper.history.storeclock import StoreClock

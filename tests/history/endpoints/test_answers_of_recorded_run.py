@@ -19,7 +19,7 @@ from conditions import eventually
 from goldensession import Ingested, Moments
 from raycapture import MOMENTS, SESSION, RayCapture, Recorded
 from raykeeper.clock import SystemClock
-from raykeeper.history.app import Parts, make_app
+from raykeeper.history.app import make_app
 from raykeeper.history.asked import MetricsLinks
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database
@@ -27,6 +27,7 @@ from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.pages.dashboard import DashboardFiles
+from raykeeper.history.parts import Parts
 from raykeeper.history.storeclock import StoreClock
 
 REVIEWED = Path(__file__).parent / "reviewed_differences.yaml"

@@ -46,9 +46,10 @@ async def test_the_start_page_lists_sessions_with_their_states_and_links(scene: 
     await put_beat(scene.store)
     page = await ask(scene.app, "/")
     assert page.status == 200
-    assert re.findall(r'class="state (\w+)"', page.text) == ["running", "crashed", "ended"]
-    assert links(page) == [f"{session_url(id_)}/{name}" for id_ in (SESSION, crashed, ended) for name in ("", "report")]
-    assert "<script" not in page.text
+    assert re.findall(r'class="badge \w+">(\w+)<', page.text) == ["running", "crashed", "ended"]
+    assert [link for link in links(page) if link.startswith("/s/")] == [
+        f"{session_url(id_)}/{name}" for id_ in (SESSION, crashed, ended) for name in ("", "report")
+    ]
 
 
 async def test_the_start_page_goes_on_where_it_ended(scene: Scene) -> None:
@@ -72,7 +73,7 @@ async def test_names_in_a_bucket_cannot_write_html(scene: Scene) -> None:
     await put_session(scene.store, SessionId("n", '<img src=x onerror="alert(1)">', 'session_"><script>'))
     page = await ask(scene.app, "/")
     assert "<img" not in page.text
-    assert "<script" not in page.text
+    assert page.text.count("<script") == 1  # the page's own
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
 

@@ -20,7 +20,6 @@ from raykeeper.history.endpoints.cluster_events import list_cluster_events
 from raykeeper.history.endpoints.datasets import get_datasets
 from raykeeper.history.endpoints.events import get_events
 from raykeeper.history.endpoints.jobs import get_job, list_job_states, list_jobs
-from raykeeper.history.endpoints.keeper_report import get_report, get_report_page
 from raykeeper.history.endpoints.liveness import (
     get_authentication_mode,
     get_component_activities,
@@ -101,8 +100,4 @@ ENDPOINTS = (
     Endpoint("/api/v0/objects/summarize", summarize_objects),
     Endpoint("/api/v0/runtime_envs", list_runtime_envs),
     Endpoint("/api/v0/cluster_events", list_cluster_events),
-    Endpoint("/api/keeper/v1/report", get_report),
-    Endpoint("/api/keeper/v1/jobs/{job_or_submission_id}/report", get_report),
-    Endpoint("/report", get_report_page),
-    Endpoint("/report/{job_or_submission_id}", get_report_page),
 )

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from raykeeper.history.answers import not_found_response
-from raykeeper.history.pages.html import message_response
+from raykeeper.history.pages.frame import message_response
 
 INDEX = "index.html"
 _BUILD = Path("dashboard", "client", "build")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from starlette.responses import HTMLResponse
 
-from raykeeper.history.pages.html import page_response
+from raykeeper.history.pages.frame import bare_response
+from raykeeper.history.pages.markup import EMPTY, join, tag
+from raykeeper.history.pages.widgets import note
 
 
 def login_page(next_path: str, *, was_wrong: bool = False) -> HTMLResponse:
-    note = '<p class="note">That was not the token.</p>' if was_wrong else ""
-    body = (
-        f"<h1>Ray sessions</h1>{note}"
-        '<form method="post" action="/login"><p><label>Token '
-        '<input type="password" name="token" autocomplete="current-password" autofocus required></label> '
-        f'<input type="hidden" name="next" value="{escape(next_path)}"><button>Continue</button></p></form>'
+    token = tag("input", type="password", name="token", autocomplete="current-password", autofocus=True, required=True)
+    form = tag(
+        "form",
+        tag("input", type="hidden", name="next", value=next_path),
+        tag("label", "Token ", token),
+        tag("button", "Continue"),
+        method="post",
+        action="/login",
+        class_="filters",
     )
-    return page_response("Ray sessions", body, 403 if was_wrong else 401)
+    wrong = note("That was not the token.", "bad") if was_wrong else EMPTY
+    return bare_response("Ray sessions", join([wrong, form]), 403 if was_wrong else 401)
 
 
 def local_path(text: str) -> str:

@@ -3,140 +3,151 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from html import escape
-from urllib.parse import quote
+from datetime import datetime
 
 from starlette.responses import HTMLResponse
 
-from raykeeper.history.pages.html import page_response
+from raykeeper.history.pages.addresses import report_path, session_crumbs, session_path
+from raykeeper.history.pages.frame import Crumb, page_response
+from raykeeper.history.pages.markup import EMPTY, Html, join, tag
+from raykeeper.history.pages.widgets import Tone, badge, facts, link, moment, quiet, status_badge, table
 from raykeeper.history.report.model import Cause, Evidence, FailureGroup, JobOutcome, Outcome, Report, Unknown
+from raykeeper.layout.keys import SessionId
 
-_VERDICTS = {
-    Outcome.OK: "Nothing failed.",
-    Outcome.FAILED: "Failed.",
-    Outcome.WITH_FAILURES: "Succeeded, although attempts failed.",
-    Outcome.STOPPED: "Stopped by its user.",
-    Outcome.RUNNING: "Running; nothing has failed so far.",
+_VERDICTS: dict[Outcome, tuple[str, Tone]] = {
+    Outcome.OK: ("Nothing failed.", "good"),
+    Outcome.FAILED: ("Failed.", "bad"),
+    Outcome.WITH_FAILURES: ("Succeeded, although attempts failed.", "warn"),
+    Outcome.STOPPED: ("Stopped by its user.", "warn"),
+    Outcome.RUNNING: ("Running; nothing has failed so far.", "busy"),
 }
 _EVIDENCE_CHARS, _MESSAGE_CHARS = 1500, 6000  # fifty groups stay a page of some 200 kB
 
 
 def report_page(report: Report) -> HTMLResponse:
+    session = _session(report)
     what = f"Job {report.job}" if report.job else f"Session {report.session}"
-    body = "".join(
+    crumbs = session_crumbs(session)
+    if report.job:
+        crumbs = (*crumbs, Crumb(report.session, report_path(session)))
+    return page_response(what, report_body(report), section="sessions", crumbs=crumbs)
+
+
+def report_body(report: Report) -> Html:
+    """All of the report but its heading; other pages about the job show it too."""
+    groups = (_group(group, report) for group in report.groups)
+    parts = (
+        _verdict(report),
+        _first_cause(report.first_cause),
+        _unknown(report.unknown),
+        _jobs(report),
+        _causes(report),
+    )
+    return join([*parts, *groups])
+
+
+def _session(report: Report) -> SessionId:
+    return SessionId(report.namespace, report.cluster, report.session)
+
+
+def _verdict(report: Report) -> Html:
+    counts = report.counts
+    words, tone = _VERDICTS[report.outcome]
+    hidden = f", {counts.recovered} of them made good by a retry" if counts.recovered else ""
+    attempts = f" {counts.failures} of {counts.attempts} attempts failed{hidden}."
+    about = facts(
         [
-            _heading(report, what),
-            _first_cause(report.first_cause),
-            _unknown(report.unknown),
-            _jobs(report),
-            _causes(report),
-            "".join(_group(group, report) for group in report.groups),
-            "</main>",
+            ("Cluster", f"{report.namespace} / {report.cluster}"),
+            ("As of", moment(report.as_of)),
+            ("Everything else about it", link("Ray dashboard", session_path(_session(report)))),
         ]
     )
-    return page_response(f"Why: {what}", body)
+    return join([tag("p", badge(words, tone), attempts), about])
 
 
-def _heading(report: Report, what: str) -> str:
-    root = "../" if report.job else "./"
-    above = f' · <a href="{root}report">The whole session</a>' if report.job else ""
-    counts = report.counts
-    hidden = f", {counts.recovered} of them made good by a retry" if counts.recovered else ""
-    return (
-        f'<nav><a href="/">All sessions</a> · <a href="{root}">Ray dashboard</a>{above}</nav>'
-        f"<main><h1>{escape(what)}</h1>"
-        f'<p class="quiet">{escape(report.namespace)} / {escape(report.cluster)}, as of {_time(report.as_of)}</p>'
-        f"<p><strong>{_VERDICTS[report.outcome]}</strong> "
-        f"{counts.failures} of {counts.attempts} attempts failed{hidden}.</p>"
-    )
-
-
-def _first_cause(cause: Cause | None) -> str:
+def _first_cause(cause: Cause | None) -> Html:
     if cause is None:
-        return ""
-    return (
-        f'<section class="note"><h2>First cause</h2><p><strong>{escape(cause.title)}</strong> '
-        f"({cause.sureness}{_at(cause.at)})</p>{_evidence(cause.evidence)}</section>"
-    )
+        return EMPTY
+    said = tag("p", tag("strong", cause.title), " (", _sureness(cause), ")")
+    return tag("section", tag("h2", "First cause"), said, _evidence(cause.evidence), class_="panel bad")
 
 
-def _unknown(unknown: Iterable[Unknown]) -> str:
-    rows = "".join(f"<li>{escape(one.what)}: {escape(one.text)}</li>" for one in unknown)
-    return f"<h2>What is not known</h2><ul>{rows}</ul>" if rows else ""
+def _sureness(cause: Cause) -> Html:
+    return join([cause.sureness, _at(cause.at)])
 
 
-def _jobs(report: Report) -> str:
+def _unknown(unknown: Iterable[Unknown]) -> Html:
+    rows = [tag("li", f"{one.what}: {one.text}") for one in unknown]
+    return join([tag("h2", "What is not known"), tag("ul", *rows)]) if rows else EMPTY
+
+
+def _jobs(report: Report) -> Html:
     if not report.jobs:
-        return ""
-    rows = "".join(_job_row(job, is_linked=report.job is None) for job in report.jobs)
-    head = "<tr><th>Job</th><th>Status</th><th>Started</th><th>Ended</th><th>Exit code</th></tr>"
-    return f"<h2>Jobs</h2><table>{head}{rows}</table>"
+        return EMPTY
+    rows = [_job_row(job, None if report.job else _session(report)) for job in report.jobs]
+    shown = table("Jobs", ("Job", "Status", "Started", "Ended", "Exit code"), rows, hides_caption=True)
+    return join([tag("h2", "Jobs"), shown])
 
 
-def _job_row(job: JobOutcome, *, is_linked: bool) -> str:
+def _job_row(job: JobOutcome, linked_in: SessionId | None) -> tuple[str, ...]:
     name = job.submission_id or job.job_id or ""
-    shown = f'<a href="report/{escape(quote(name, safe=""))}">{escape(name)}</a>' if is_linked else escape(name)
-    cells = (
-        f'{shown}<br><span class="quiet">{escape(job.entrypoint)}</span>',
-        escape(job.status),
-        _time(job.started_at),
-        _time(job.ended_at),
+    shown = link(name, report_path(linked_in, name)) if linked_in and name else name
+    return (
+        join([shown, tag("br"), quiet(job.entrypoint)]),
+        status_badge(job.status),
+        moment(job.started_at),
+        moment(job.ended_at),
         "" if job.exit_code is None else str(job.exit_code),
     )
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def _causes(report: Report) -> str:
+def _causes(report: Report) -> Html:
     """What else went wrong, in the report's order."""
-    rows = "".join(
-        f"<li>{escape(cause.title)} <span class=quiet>({cause.sureness}{_at(cause.at)}, {cause.failures} failures"
-        f"{', asked for' if cause.is_intended else ''})</span></li>"
-        for cause in report.causes
-    )
-    return f"<h2>All causes</h2><ol>{rows}</ol>" if rows else ""
+    rows = [tag("li", cause.title, " ", tag("span", *_aside(cause), class_="quiet")) for cause in report.causes]
+    return join([tag("h2", "All causes"), tag("ol", *rows)]) if rows else EMPTY
 
 
-def _group(group: FailureGroup, report: Report) -> str:
-    cause = report.causes[group.cause]
+def _aside(cause: Cause) -> tuple[str, ...]:
+    asked_for = ", asked for" if cause.is_intended else ""
+    return "(", _sureness(cause), f", {cause.failures} failures{asked_for})"
+
+
+def _group(group: FailureGroup, report: Report) -> Html:
     functions = ", ".join(f"{function.name} ({function.failures})" for function in group.functions)
     recovered = f", {group.recovered} made good by a retry" if group.recovered else ""
-    return (
-        f'<section id="f-{group.fingerprint}"><h2>{escape(group.title)}</h2>'
-        f"<p>{group.failures} times {escape(group.error_type)}{recovered} ({group.share:.2%} of all attempts), "
-        f"{_time(group.first_at)} to {_time(group.last_at)}, on {len(group.nodes)} nodes, in {escape(functions)}.</p>"
-        f"<p>Because: {escape(cause.title)} ({group.sureness})</p>{_example(group)}</section>"
+    how_often = f"{group.failures} times {group.error_type}{recovered} ({group.share:.2%} of all attempts), "
+    where = f", on {len(group.nodes)} nodes, in {functions}."
+    return tag(
+        "section",
+        tag("h2", group.title),
+        tag("p", how_often, moment(group.first_at), " to ", moment(group.last_at), where),
+        tag("p", f"Because: {report.causes[group.cause].title} ({group.sureness})"),
+        _example(group),
+        id=f"f-{group.fingerprint}",
     )
 
 
-def _example(group: FailureGroup) -> str:
+def _example(group: FailureGroup) -> Html:
     example = group.example
     if example is None:
-        return ""
-    logs = "".join(
-        f"<p class=quiet>{escape(log.file)}</p><pre>{escape(log.text[-_EVIDENCE_CHARS:])}</pre>" for log in example.logs
-    )
-    return (
-        f"<details><summary>First: {escape(example.name)}, attempt {example.attempt_number}</summary>"
-        f'<p class="quiet">task {escape(example.task_id)}, worker {escape(example.worker_id or "none")}, '
-        f"node {escape(example.node_id or 'none')}</p>"
-        f"<pre>{escape(example.message[-_MESSAGE_CHARS:])}</pre>{logs}</details>"
+        return EMPTY
+    where = f"task {example.task_id}, worker {example.worker_id or 'none'}, node {example.node_id or 'none'}"
+    logs = (join([tag("p", quiet(log.file)), tag("pre", log.text[-_EVIDENCE_CHARS:])]) for log in example.logs)
+    return tag(
+        "details",
+        tag("summary", f"First: {example.name}, attempt {example.attempt_number}"),
+        tag("p", quiet(where)),
+        tag("pre", example.message[-_MESSAGE_CHARS:]),
+        *logs,
     )
 
 
-def _evidence(evidence: Iterable[Evidence]) -> str:
-    return "".join(
-        f"<p class=quiet>{escape(fact.source)}{_at(fact.at)}</p><pre>{escape(fact.text[-_EVIDENCE_CHARS:])}</pre>"
+def _evidence(evidence: Iterable[Evidence]) -> Html:
+    return join(
+        join([tag("p", fact.source, _at(fact.at), class_="quiet"), tag("pre", fact.text[-_EVIDENCE_CHARS:])])
         for fact in evidence
     )
 
 
-def _at(time: datetime | None) -> str:
-    return f", {_time(time)}" if time else ""
-
-
-def _time(time: datetime | None) -> str:
-    if time is None:
-        return ""
-    utc = time.astimezone(UTC)
-    return f'<time datetime="{utc.isoformat()}">{utc:%Y-%m-%d %H:%M:%S} UTC</time>'
+def _at(time: datetime | None) -> Html:
+    return join([", ", moment(time)]) if time else EMPTY

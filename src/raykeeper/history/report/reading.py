@@ -12,9 +12,9 @@ import aiohttp
 import msgspec
 
 from raykeeper.errors import Misconfigured, Unavailable
-from raykeeper.history.app import Parts
 from raykeeper.history.asked import Asked
 from raykeeper.history.opened import OpenedSession
+from raykeeper.history.parts import Parts
 from raykeeper.history.program import built_parts
 from raykeeper.history.report.making import JobUnknown, make_report
 from raykeeper.history.report.model import Report

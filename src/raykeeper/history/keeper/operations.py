@@ -1,0 +1,10 @@
+"""The table of all operations of the JSON API. Whatever is in it has a route and is in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raykeeper.history.keeper.operation import Operation
+from raykeeper.history.keeper.report import REPORT_OPERATIONS
+
+OPERATIONS: tuple[Operation[Any], ...] = (*REPORT_OPERATIONS,)

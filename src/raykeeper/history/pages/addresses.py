@@ -1,0 +1,26 @@
+"""Where the pages about a session are; the one place their paths are spelled. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from raykeeper.history.pages.frame import Crumb
+from raykeeper.layout.keys import SessionId
+
+
+def session_path(session: SessionId) -> str:
+    """Where a session's dashboard is; everything about the session is below it."""
+    names = (session.namespace, session.cluster, session.session)
+    return f"/s/{'/'.join(quote(name, safe='') for name in names)}/"
+
+
+def report_path(session: SessionId, job: str | None = None) -> str:
+    """Where it says why a session, or one of its jobs, failed."""
+    return f"{session_path(session)}report{f'/{quote(job, safe=str())}' if job else ''}"
+
+
+def session_crumbs(session: SessionId) -> tuple[Crumb, ...]:
+    """The way from the start page to whatever is about a session."""
+    cluster = f"{session.namespace} / {session.cluster}"
+    only_these = f"/?namespace={quote(session.namespace, safe='')}&cluster={quote(session.cluster, safe='')}"
+    return Crumb("Sessions", "/"), Crumb(cluster, only_these)

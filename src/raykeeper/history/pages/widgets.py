@@ -1,0 +1,150 @@
+"""The pieces that pages are made of: tables, facts, badges, times, pagers, bars. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from raykeeper.history.pages.markup import EMPTY, Html, join, tag
+from raykeeper.history.state import State
+
+Tone = Literal["good", "bad", "warn", "busy", "quiet"]
+_STATES: dict[State, Tone] = {State.RUNNING: "busy", State.ENDED: "quiet", State.CRASHED: "bad"}
+_STATUSES: dict[str, Tone] = {"SUCCEEDED": "good", "FAILED": "bad", "STOPPED": "warn", "RUNNING": "busy"}
+_BAR_HEIGHT, _BAR_WIDTH, _LABEL_WIDTH = 18, 360, 200
+
+
+def table(
+    caption: str, headers: Sequence[str], rows: Iterable[Sequence[str]], *, name: str = "", hides_caption: bool = False
+) -> Html:
+    """Rows under headers; the first cell of a row is its heading. With a `name`, people may narrow it as they type."""
+    head = tag("thead", tag("tr", *(tag("th", header, scope="col") for header in headers)))
+    body = tag("tbody", *(_table_row(row) for row in rows))
+    shown = tag("caption", caption, class_="unseen" if hides_caption else None)
+    whole = tag("table", shown, head, body, id=name or None)
+    # Wide tables scroll inside their own box, which a keyboard must be able to reach.
+    box = tag("div", whole, class_="wide", role="region", aria_label=caption, tabindex="0")
+    return join([_narrowing(name, caption), box]) if name else box
+
+
+def _table_row(cells: Sequence[str]) -> Html:
+    first, *others = cells
+    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in others))
+
+
+def _narrowing(name: str, caption: str) -> Html:
+    """Hidden until the script shows it: without one it would do nothing."""
+    box = tag(
+        "input", type="search", data_narrows=name, aria_label=f"Narrow: {caption}", placeholder="Narrow this page"
+    )
+    told = tag("span", role="status", class_="quiet")
+    return tag("p", box, " ", told, hidden=True, class_="narrowing")
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> Html:
+    """Names with their values; what has no value is left out."""
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value))
+
+
+def badge(words: str, tone: Tone = "quiet") -> Html:
+    return tag("span", words, class_=f"badge {tone}")
+
+
+def state_badge(state: State) -> Html:
+    """Whether a session runs, ended or crashed."""
+    return badge(state.value, _STATES[state])
+
+
+def status_badge(status: str) -> Html:
+    """A job's status in Ray's words."""
+    return badge(status.lower(), _STATUSES.get(status, "quiet"))
+
+
+def moment(time: datetime | None) -> Html:
+    """A time in UTC; the script tells it in the zone of whoever reads."""
+    if time is None:
+        return EMPTY
+    utc = time.astimezone(UTC)
+    return tag("time", f"{utc:%Y-%m-%d %H:%M:%S} UTC", datetime=utc.isoformat())
+
+
+def duration(length: timedelta | None) -> str:
+    """How long something took, in the two largest units."""
+    if length is None:
+        return ""
+    seconds = max(0.0, length.total_seconds())
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    units = ((days, "d"), (hours, "h"), (minutes, "min"), (rest, "s"))
+    first = next((place for place, (number, _) in enumerate(units) if number), len(units) - 1)
+    return " ".join(f"{number} {unit}" for number, unit in units[first : first + 2] if number)
+
+
+def link(words: str, href: str) -> Html:
+    return tag("a", words, href=href)
+
+
+def quiet(words: str) -> Html:
+    """Said beside what matters."""
+    return tag("span", words, class_="quiet")
+
+
+def note(words: str, tone: Tone = "warn") -> Html:
+    """Something to know before reading on."""
+    return tag("p", words, class_=f"note {tone}", role="note")
+
+
+def nothing(words: str) -> Html:
+    """In the place of a table without rows: what would be here, and when."""
+    return tag("p", words, class_="nothing")
+
+
+def pager(*, first: str | None, following: str | None, words: tuple[str, str] = ("Newest", "Older")) -> Html:
+    """Links to the first and to the next page; nothing where there is only one."""
+    to_first = tag("a", words[0], href=first) if first else EMPTY
+    to_next = tag("a", words[1], href=following, rel="next") if following else EMPTY
+    links = [one for one in (to_first, to_next) if one]
+    return tag("nav", *links, aria_label="Pages", class_="pager") if links else EMPTY
+
+
+@dataclass(frozen=True)
+class Bar:
+    label: str
+    value: float
+    tone: Tone = "quiet"
+    shown: str = ""
+    """The value in words; the number itself where empty."""
+
+
+def bar_chart(title: str, bars: Sequence[Bar]) -> Html:
+    """Horizontal bars as SVG, with all values as text for who does not see them."""
+    if not bars:
+        return EMPTY
+    most = max(bar.value for bar in bars) or 1.0
+    rows = [_bar(number, bar, most) for number, bar in enumerate(bars)]
+    size = (_LABEL_WIDTH + _BAR_WIDTH + 120, len(bars) * (_BAR_HEIGHT + 8))
+    told = f"{title}: {', '.join(f'{bar.label} {_value(bar)}' for bar in bars)}"
+    return tag("svg", *rows, viewBox=f"0 0 {size[0]} {size[1]}", class_="bars", role="img", aria_label=told)
+
+
+def _bar(number: int, bar: Bar, most: float) -> Html:
+    top = number * (_BAR_HEIGHT + 8)
+    width = round(_BAR_WIDTH * bar.value / most, 1)
+    middle = top + _BAR_HEIGHT - 5
+    label = bar.label if len(bar.label) <= 28 else bar.label[:27] + "…"
+    return join(
+        [
+            tag("text", label, x=_LABEL_WIDTH - 8, y=middle, text_anchor="end"),
+            tag("rect", x=_LABEL_WIDTH, y=top, width=width, height=_BAR_HEIGHT, class_=bar.tone),
+            tag("text", _value(bar), x=_LABEL_WIDTH + width + 6, y=middle),
+        ]
+    )
+
+
+def _value(bar: Bar) -> str:
+    return bar.shown or f"{bar.value:g}"
