@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -69,6 +70,49 @@ async def test_an_outage_is_said_once_and_so_is_its_end(outage: Exception, caplo
         "bucket takes objects again",
     ]
     assert str(outage) in str(vars(caplog.records[0]))
+
+
+@dataclass
+class NearlyFull(MemoryStore):
+    """Has room for small objects alone."""
+
+    room: int = 10
+
+    async def put(self, key: str, data: bytes) -> None:
+        self.outage = unavailable() if len(data) > self.room else None
+        await super().put(key, data)
+
+
+async def test_small_objects_that_a_full_bucket_still_takes_do_not_end_the_outage(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "raykeeper.collector.bucket")
+    store = NearlyFull()
+    bucket = a_bucket(store)
+    large = asyncio.create_task(bucket.put("large", b"x" * 100))
+    await until(lambda: store.calls > 3)
+    for number in range(5):
+        await bucket.put(f"small{number}", b"x")
+        assert await bucket.find("large") is None
+        assert not bucket.is_up
+    store.room = 1000
+    await large
+    assert bucket.is_up
+    assert [line.message for line in caplog.records] == [
+        "bucket does not take objects, data waits on disk",
+        "bucket takes objects again",
+    ]
+
+
+async def test_an_outage_is_over_once_nobody_waits_though_what_was_refused_was_given_up() -> None:
+    store = NearlyFull()
+    bucket = a_bucket(store)
+    large = asyncio.create_task(bucket.put("large", b"x" * 100))
+    await until(lambda: not bucket.is_up)
+    large.cancel()
+    await asyncio.gather(large, return_exceptions=True)
+    await bucket.put("small", b"x")
+    assert bucket.is_up
 
 
 async def test_a_single_failure_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:

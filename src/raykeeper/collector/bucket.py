@@ -44,6 +44,8 @@ class Bucket:
         self._metrics = metrics
         self._turns = Turns(PARALLEL_CALLS, pauses or Pauses())
         self._store: Puts | None = None
+        self._refused_bytes = 0
+        """Size of the largest object that failed since `down_since`."""
         self._connected = asyncio.Event()
         metrics.bucket_up.set_function(lambda: float(self.is_up))
 
@@ -77,7 +79,7 @@ class Bucket:
             try:
                 result = await call(self._connected_store())
             except (StoreUnavailable, StoreRefused) as exc:
-                self._failed(exc, failures_before)
+                self._failed(exc, size or 0, failures_before)
             except BaseException:
                 self._turns.end()
                 raise
@@ -90,20 +92,31 @@ class Bucket:
             raise RuntimeError("the bucket was used before it was connected")
         return self._store
 
-    def _failed(self, exc: StoreUnavailable | StoreRefused, failures_before: int) -> None:
+    def _failed(self, exc: StoreUnavailable | StoreRefused, size: int, failures_before: int) -> None:
         if self.down_since is None:
-            self.down_since = self._clock.steady()
+            self.down_since, self._refused_bytes = self._clock.steady(), 0
+        self._refused_bytes = max(size, self._refused_bytes)
         self._turns.failed(failures_before)
         self._metrics.put_errors.labels("refused" if isinstance(exc, StoreRefused) else "unavailable").inc()
         if failures_before < FAILURES_TO_TELL == self._turns.failures:
             log.warning("bucket does not take objects, data waits on disk", cause=str(exc))
 
     def _succeeded(self, size: int | None, seconds: float) -> None:
-        if self._turns.failures >= FAILURES_TO_TELL and self.down_since is not None:
-            log.info("bucket takes objects again", seconds=round(self._clock.steady() - self.down_since, 1))
-        self.down_since = None
-        self._turns.succeeded()
+        if self._is_still_full_for_others(size or 0):
+            self._turns.end()
+        else:
+            self._is_back()
         if size is not None:
             self._metrics.puts.inc()
             self._metrics.put_bytes.inc(size)
             self._metrics.put_seconds.observe(seconds)
+
+    def _is_still_full_for_others(self, size: int) -> bool:
+        """Whether a success proves nothing: a store without room has some for a small object, and answers reads."""
+        return self.down_since is not None and size < self._refused_bytes and self._turns.is_awaited
+
+    def _is_back(self) -> None:
+        if self._turns.failures >= FAILURES_TO_TELL and self.down_since is not None:
+            log.info("bucket takes objects again", seconds=round(self._clock.steady() - self.down_since, 1))
+        self.down_since = None
+        self._turns.succeeded()

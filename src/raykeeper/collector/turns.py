@@ -46,6 +46,11 @@ class Turns:
         self._numbers = itertools.count()
         self._pause: asyncio.TimerHandle | None = None
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for a turn."""
+        return any(not turn.done() for _, _, turn in self._waiting)
+
     async def take(self, priority: Priority) -> int:
         """Return when it is this caller's turn, with the number of failures before it."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
