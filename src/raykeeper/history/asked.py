@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.records import PolledAnswer, SessionRecord
 
@@ -52,6 +53,12 @@ class LogFiles(Protocol):
         ...
 
 
+class ClusterFacts(Protocol):
+    async def read(self, namespace: str, cluster: str, uid: str) -> KubeFacts:
+        """What Kubernetes said about the cluster with that uid; empty where nobody recorded it."""
+        ...
+
+
 @dataclass(frozen=True)
 class MetricsLinks:
     """Where the metrics of past sessions are to be seen. Names follow Ray's own variables."""
@@ -72,6 +79,14 @@ class Asked:
     database: Database
     logs: LogFiles
     metrics: MetricsLinks = field(default_factory=MetricsLinks)
+    kubernetes: ClusterFacts | None = None
+
+    async def kube_facts(self) -> KubeFacts:
+        """What Kubernetes said about this session's cluster; empty where nobody recorded it."""
+        record = self.session.record
+        if self.kubernetes is None or record is None or not record.cluster_uid:
+            return KubeFacts()
+        return await self.kubernetes.read(record.namespace, record.cluster, record.cluster_uid)
 
     async def rows(self, sql: str, params: Mapping[str, object] | None = None) -> list[Row]:
         """Rows of one statement over the session's tables; every value a request brings is in `params`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from raykeeper.history.addressing import LATEST
-from raykeeper.history.asked import Asked, Database, MetricsLinks, Session
+from raykeeper.history.asked import Asked, ClusterFacts, Database, MetricsLinks, Session
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.ingest.sessions import SessionMissing
@@ -36,11 +36,12 @@ class Parts:
     access: AccessSettings = field(default_factory=AccessSettings)
     links: MetricsLinks = field(default_factory=MetricsLinks)
     metrics: HistoryMetrics = field(default_factory=HistoryMetrics)
+    kubernetes: ClusterFacts | None = None
 
     async def ask(self, session: SessionId) -> Asked:
         """The session and the means to read it. Raises SessionMissing."""
         await self.check_known(session)
-        return Asked(await self.sessions.open(session), self.database, self.logs, self.links)
+        return Asked(await self.sessions.open(session), self.database, self.logs, self.links, self.kubernetes)
 
     async def resolve(self, session: SessionId) -> SessionId:
         """The session that `latest` means now, where no redirect can lead to it."""

@@ -19,6 +19,7 @@ from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database, DatabaseSettings
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
+from raykeeper.history.kubefacts.reading import KubeFactsReader
 from raykeeper.history.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.pages.dashboard import find_dashboard
@@ -75,6 +76,7 @@ async def built_parts(settings: HistorySettings, store: StoreSettings, folder: P
             dashboard=find_dashboard(settings.dashboard_dir),
             access=settings.access,
             links=_links(settings.grafana),
+            kubernetes=KubeFactsReader(objects),
         )
     finally:
         await sessions.close()
