@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
-from bed.errors import BedError
+from bed.counted import a_registry, counting
 from raykeeper.api.meta import JSON, Object, ObjectKey
 from raykeeper.kube.client import Kube
 from raykeeper.kube.connect.connection import load_connection
@@ -24,7 +23,6 @@ from raykeeper.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
 
 PODS_PER_NODE = 200  # fake nodes take 250
 CREATORS = 16  # the concurrency of our controllers
-DEADLINE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ async def measure_floor(kubeconfig: Path, pods: int) -> Floor:
 
     Assumes nodes with room for them; takes the namespace away again.
     """
-    metrics, namespace = KubeMetrics(CollectorRegistry()), f"floor-{uuid.uuid4().hex[:6]}"
+    metrics, namespace = a_registry(), f"floor-{uuid.uuid4().hex[:6]}"
     async with Kube(await load_connection(kubeconfig), metrics=metrics, qps=1e6, burst=pods) as kube:
         await _make_namespace(kube, namespace)
         try:
@@ -60,33 +58,16 @@ async def measure_floor(kubeconfig: Path, pods: int) -> Floor:
 
 
 async def _measure(kube: Kube, metrics: KubeMetrics, namespace: str, pods: int) -> Floor:
-    running: set[str] = set()
-    all_run = asyncio.Event()
-
-    def note(_: Object | None, pod: Object | None) -> None:
-        if pod is not None and msgspec.json.decode(pod.status, type=_Phase).phase == "Running":
-            running.add(pod.metadata.name)
-            if len(running) == pods:
-                all_run.set()
-
-    informer = Informer(kube, PODS, metrics, namespaces=[namespace])
-    informer.on_change(note)
-    following = asyncio.create_task(informer.run())
-    try:
-        await informer.wait_synced()
+    async with counting(Informer(kube, PODS, metrics, namespaces=[namespace]), pods, _runs) as all_run:
         started = time.monotonic()
         await _create_pods(kube, namespace, pods)
         created = time.monotonic() - started
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            await all_run.wait()
+        await all_run()
         return Floor(pods, created, time.monotonic() - started)
-    except TimeoutError:
-        raise BedError(
-            f"only {len(running)} of {pods} pods run after {DEADLINE_SECONDS:g} s: are there nodes?"
-        ) from None
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+
+
+def _runs(pod: Object) -> bool:
+    return msgspec.json.decode(pod.status, type=_Phase).phase == "Running"
 
 
 async def _make_namespace(kube: Kube, name: str) -> None:
