@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import pytest
 
 from event_scene import MemoryStore, a_scene, stored_events, unavailable
 from ray_event_batches import EventMaker, body_of, line_of
+from small_disks import a_small_disk
 
 DISK_BYTES = 2 * 2**20
 
@@ -20,15 +18,9 @@ DISK_BYTES = 2 * 2**20
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few megabytes."""
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root can mount a file system")
     folder = tmp_path / "small"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], check=False)
-    if mounted.returncode:
-        pytest.skip("this container may not mount a file system")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with a_small_disk(folder, DISK_BYTES):
+        yield folder
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,21 +14,29 @@ import pytest
 from bed.faults import TcpProxy
 from bed.fixtures import run_folder
 from bed.minio import Minio
-from bed.ports import free_port
 from bed.waiting import wait_until
 from collector.ray_folders import NODE_A, SESSION, a_port_file, a_session
+from collector.whole.minio_collectors import (
+    AWAY,
+    BACK,
+    TEAM,
+    a_collector,
+    post_some,
+    stored_log,
+    until_all_is_sent,
+    until_puts_fail,
+    until_something_is_stored,
+)
 from collector_processes import CollectorProcess, ended
 from collector_stores import objects_in, s3_environment
-from event_scene import RayClient, stored_events
-from ray_event_batches import EventMaker, body_of, line_of
-from raykeeper.layout.keys import LogPackKey, SessionId, end_record_key, parse_sealed_key
+from event_scene import stored_events
+from ray_event_batches import EventMaker
+from raykeeper.layout.keys import LogPackKey, end_record_key, parse_sealed_key
 from raykeeper.layout.packs import Frame, parse_index
 from raykeeper.layout.records import EndRecord, decode_record
 
 MB = 10**6
-TEAM = SessionId("local", "demo", SESSION)
-AWAY = "bucket does not take objects, data waits on disk"
-BACK = "bucket takes objects again"
+WORKER = "worker-" + "f" * 56 + "-01000000-12.out"
 
 pytestmark = pytest.mark.bed
 
@@ -41,55 +50,63 @@ def own_minio(request: pytest.FixtureRequest) -> Iterator[Minio]:
     server.down()
 
 
-def a_collector(folder: Path, environment: dict[str, str], *flags: str) -> CollectorProcess:
-    own = {"RAY_TMP_ROOT": str(folder / "ray"), "POD_NAME": "demo-worker"}
-    names = ["--ray-cluster-name=demo", f"--events-port={free_port()}", "--metrics-addr=127.0.0.1:0"]
-    return CollectorProcess(folder / "collector.log", [*names, *flags], environment | own)
-
-
-async def post_some(collector: CollectorProcess, maker: EventMaker, kept: list[bytes]) -> None:
-    """Batches that Ray must hear 200 for."""
-    port = collector.wait_for("listening for Ray")["port"]
-    async with RayClient(port) as ray:
-        for _ in range(5):
-            events = maker.events(200)
-            assert await ray.post(body_of(events)) == 200
-            kept += map(line_of, events)
-
-
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(3, id="seconds"),
+        pytest.param(60, id="a minute", marks=[pytest.mark.soak, pytest.mark.timeout(200)]),
+        pytest.param(600, id="ten minutes", marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
+    ],
+)
 async def test_an_outage_is_said_once_and_seen_in_metrics_and_afterwards_everything_arrives(
-    tmp_path: Path, own_minio: Minio
+    tmp_path: Path, own_minio: Minio, seconds: float
 ) -> None:
     own_minio.make_bucket("history")
-    a_port_file(a_session(tmp_path / "ray"), NODE_A)
+    session = a_session(tmp_path / "ray")
+    a_port_file(session, NODE_A)
     maker, kept = EventMaker(session=SESSION, node=NODE_A), list[bytes]()
     environment = s3_environment(own_minio, "history")
     collector = a_collector(tmp_path, environment, "--seal-age=200ms", "--idle-seal-age=200ms")
     with ended(collector):
         collector.start()
         await post_some(collector, maker, kept)
-        await asyncio.to_thread(wait_until, "it is stored", lambda: collector.metric("event_segments_total") > 0)
+        await until_something_is_stored(collector)
         own_minio.down()
-        await post_some(collector, maker, kept)
+        said = await work_for(seconds, collector, session / "logs" / WORKER, maker, kept)
         await asyncio.to_thread(collector.wait_for, AWAY)
-        await asyncio.to_thread(wait_until, "errors are counted", lambda: unavailable_puts(collector) >= 3, 60.0)
+        await until_puts_fail(collector)
         assert collector.metric("bucket_up") == 0
         assert collector.metric("event_unsent_bytes") > 0
         assert collector.metric("event_unsent_seconds") > 0
-        await post_some(collector, maker, kept)
         own_minio.up()
-        await asyncio.to_thread(collector.wait_for, BACK, 60.0)
-        await asyncio.to_thread(wait_until, "all is sent", lambda: collector.metric("event_unsent_bytes") == 0, 60.0)
+        began = time.monotonic()
+        await until_all_is_sent(collector)
+        print(f"{len(kept)} events, all sent {time.monotonic() - began:.1f} s after an outage of {seconds} s")
         assert collector.metric("bucket_up") == 1
         assert (len(collector.said(AWAY)), len(collector.said(BACK))) == (1, 1)
         assert await asyncio.to_thread(collector.end) == 0
     objects = await objects_in(own_minio, "history")
     assert sorted(stored_events(objects, SESSION, NODE_A)) == sorted(kept)
+    assert stored_log(objects, WORKER) == said
     assert decode_record(objects[end_record_key(TEAM, NODE_A)], EndRecord).is_complete
 
 
-def unavailable_puts(collector: CollectorProcess) -> float:
-    return collector.metric("put_errors_total", cause="unavailable")
+async def work_for(
+    seconds: float, collector: CollectorProcess, log: Path, maker: EventMaker, kept: list[bytes]
+) -> bytes:
+    """Ray goes on as ever: its events are heard, its workers write; what they wrote."""
+    until_then, said = time.monotonic() + seconds, b""
+    while time.monotonic() < until_then:
+        await post_some(collector, maker, kept, batches=1)
+        said += append(log, b"%.3f still here\n" % time.monotonic())
+        await asyncio.sleep(0.5)  # the pace of the work
+    return said
+
+
+def append(file: Path, text: bytes) -> bytes:
+    with file.open("ab") as output:
+        output.write(text)
+    return text
 
 
 @pytest.mark.parametrize(
