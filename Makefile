@@ -10,7 +10,7 @@ NOT_UNIT := bed or node or soak
 tested = $(1) $(2) || { echo "--- once more and alone: what failed beside other tests"; \
 	$(1) --last-failed --last-failed-no-failures=none; }
 
-.PHONY: help setup demo check format lint types imports generated generate unit test build bed-tests e2e soak bench pins clean
+.PHONY: help setup demo check static format lint types imports generated generate unit test build bed-tests e2e soak bench pins clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -29,7 +29,9 @@ $(VENV)/.pins: $(PINS) pyproject.toml tests/pyproject.toml
 demo: setup ## a real Ray that fails, dies and is remembered, without Kubernetes; DEMO_ARGS="--exit" or "-- python my.py"
 	@$(RUN)/raykeeper demo $(DEMO_ARGS)
 
-check: format lint types imports generated unit ## format, lint, types, import contracts, generated files, unit tests
+check: static unit ## what needs no server: the static checks and the unit tests
+
+static: format lint types imports generated ## format, lint, types, import contracts, generated files
 
 format: setup
 	@echo "--- format"; $(RUN)/ruff format --check -q . || { echo "run: $(RUN)/ruff format ."; exit 1; }
