@@ -131,6 +131,14 @@ def test_the_newest_head_decides_whether_a_cluster_ended(
     assert find_ending(nodes, ends, None, NOW) == expected
 
 
+def test_a_lost_head_lived_until_the_last_of_its_heartbeat_and_its_events() -> None:
+    lost = [node("a", silent=400), node("b", role="worker", silent=400)]
+    for sealed, expected in ((380, 380), (420, 400)):
+        sealed_at = {"a": NOW - timedelta(seconds=sealed), "b": NOW - timedelta(seconds=1)}
+        ending = find_ending(lost, [], None, NOW, sealed_at)
+        assert ending == Ending(NOW - timedelta(seconds=expected), is_final=True)
+
+
 def test_the_observers_word_ends_a_cluster_that_is_not_silent_yet() -> None:
     closed_at = NOW - timedelta(seconds=5)
     record = ClosedRecord(closed_at=closed_at, reason="deleted", cluster_uid="u")

@@ -7,7 +7,7 @@ but sends no event about it. The end of the cluster is known from the collectors
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -34,11 +34,16 @@ class Ending:
 
 
 def find_ending(
-    nodes: Sequence[NodeRecord], ends: Sequence[EndRecord], closed: ClosedRecord | None, now: datetime
+    nodes: Sequence[NodeRecord],
+    ends: Sequence[EndRecord],
+    closed: ClosedRecord | None,
+    now: datetime,
+    sealed_at: Mapping[str, datetime] | None = None,
 ) -> Ending:
     """The end of the newest head incarnation: by its own word, by the observer's, or by its silence.
 
-    A session without any heartbeat has no known end.
+    A head that fell silent lived until its last heartbeat, and until it sealed its last events (`sealed_at`, by node),
+    which may be half a minute later. A session without any heartbeat has no known end.
     """
     ended = {end.node_id: end.ended_at for end in ends}
     is_final = all(node.node_id in ended or now - node.beat_at > FINAL_SILENCE for node in nodes)
@@ -51,7 +56,8 @@ def find_ending(
     if head.node_id in ended:
         return Ending(ended[head.node_id], is_final)
     is_silent = (now - head.beat_at).total_seconds() > SILENT_INTERVALS * head.interval_seconds
-    return Ending(head.beat_at if is_silent else None, is_silent and is_final)
+    last_heard = max(head.beat_at, (sealed_at or {}).get(head.node_id, head.beat_at))
+    return Ending(last_heard if is_silent else None, is_silent and is_final)
 
 
 _EXIT_NUMBER = f"list_position({list(_WORKER_EXIT_TYPES)}, workers.exit_type) - 1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
@@ -51,8 +51,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_empty(self) -> bool:
         return not (self.record or self.closed or self.nodes or self.ends or self.polled)
 
-    def ending(self, now: datetime) -> Ending:
-        return find_ending(self.nodes, self.ends, self.closed, now)
+    def ending(self, now: datetime, sealed_at: Mapping[str, datetime]) -> Ending:
+        """How the cluster ended, with the time of each node's last events."""
+        return find_ending(self.nodes, self.ends, self.closed, now, sealed_at)
 
 
 class FactReader:

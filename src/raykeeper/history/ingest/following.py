@@ -68,6 +68,7 @@ class Following:
         self._listed: dict[str, Segment] = {}
         self._relisted_at: float | None = None
         self._active: dict[str, tuple[float, str]] = {}
+        self._sealed_ns: dict[str, int] = {}
 
     async def look(self) -> AsyncIterator[OpenedSession]:
         """What is ready, then what is new; nothing where the store has nothing of the session."""
@@ -102,6 +103,7 @@ class Following:
             if isinstance(key, EventSegmentKey) and item.key not in self._listed:
                 self._listed[item.key] = Segment(item.key, item.size)
                 self._active[key.node_id] = (now, hour_of(key.sealed_ns))
+                self._sealed_ns[key.node_id] = max(key.sealed_ns, self._sealed_ns.get(key.node_id, 0))
 
     def _oldest_active_hour(self, now: float) -> str:
         """Nothing new is filed before this hour, by the clocks of the nodes that sent something lately."""
@@ -109,7 +111,8 @@ class Following:
         return min([by_our_clock, *(hour for seen, hour in self._active.values() if now - seen < RELIST_SECONDS)])
 
     def _wanted(self, facts: Facts) -> Wanted:
-        ending = facts.ending(self._clock.now())
+        sealed_at = {node: _time(ns) for node, ns in self._sealed_ns.items()}
+        ending = facts.ending(self._clock.now(), sealed_at)
         known = set(self._current.inputs if self._current else ())
         new = tuple(item for key, item in sorted(self._listed.items()) if input_name(self.session, key) not in known)
         end_ns = None if ending.ended_at is None else int(ending.ended_at.timestamp() * 1000) * 1_000_000
@@ -166,9 +169,9 @@ class Following:
         return OpenedSession(
             id=self.session,
             tables=await self._session_tables(manifest),
-            as_of=datetime.fromtimestamp(manifest.as_of_ns / _NS, UTC),
+            as_of=_time(manifest.as_of_ns),
             is_final=manifest.is_final and (progress is None or progress.is_done),
-            ended_at=facts.ending(self._clock.now()).ended_at,
+            ended_at=None if manifest.cluster_end_ns is None else _time(manifest.cluster_end_ns),
             progress=progress or Progress(1, 1),
             history=PolledHistory(self._polled_keys, self._polled_answer),
             record=facts.record,
@@ -205,6 +208,10 @@ def _is_to_be_published(current: Manifest, published: Manifest | None) -> bool:
     if current.is_final:
         return published is None or published.generation != current.generation or not published.is_final
     return is_worth_publishing(current)
+
+
+def _time(ns: int) -> datetime:
+    return datetime.fromtimestamp(ns / _NS, UTC)
 
 
 def _have_same_files(one: Manifest, other: Manifest) -> bool:
