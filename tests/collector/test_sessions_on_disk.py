@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,25 @@ def test_the_raylets_own_logs_name_the_nodes_and_their_numbers(scene: Scene) -> 
     written(session / "logs/raylet.1.out", later)
     assert scene.nodes() == [NODE_A, NODE_B]
     assert [node.log_index for node in scene.watch.sessions()[0].incarnations] == [0, 1]
+
+
+@pytest.mark.parametrize("has_port_file", [True, False])
+@pytest.mark.parametrize(("zone_hours", "number"), [(-8, ""), (5.75, ".1"), (0, "")])
+def test_a_node_started_when_its_raylet_said_so_whatever_time_zone_rays_image_has(
+    scene: Scene, zone_hours: float, number: str, has_port_file: bool
+) -> None:
+    said = datetime(2026, 11, 15, 20, 10, 29, tzinfo=UTC)
+    said_at = (said - timedelta(hours=zone_hours)).timestamp()
+    session = a_session(scene.root)
+    if number:
+        written(session / "logs/raylet.out", b"another one, long ago\n")
+    written(session / f"logs/raylet{number}.err", b"", said_at - 1)
+    written(session / f"logs/raylet{number}.out", raylet_text(NODE_A), said_at + 3600)
+    if has_port_file:
+        a_port_file(session, NODE_A, at=int(said_at) + 2)
+    assert scene.nodes() == [NODE_A]
+    (node,) = scene.watch.sessions()[0].incarnations
+    assert node.appeared_ns == said_at * 1e9
 
 
 def test_a_node_id_that_comes_late_to_an_existing_log_is_found(scene: Scene) -> None:

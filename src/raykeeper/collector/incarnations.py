@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from raykeeper.collector.node_ids import (
@@ -16,12 +18,14 @@ from raykeeper.collector.node_ids import (
     parse_port_file_name,
     parse_raylet_log,
 )
+from raykeeper.collector.start_time import zone_offset
 from raykeeper.layout.records import Role
 
 HOOK_FILES = ("alibabacloud_raylet_node_id", "raylet_node_id", "init.log")
 _HEAD_BYTES = 16 << 10  # the node id is in the third line or so; some versions print flags before it
 _HOOK_BYTES = 1 << 20  # a hook that waits for its raylet writes a line every second
 _NANOSECONDS = 1_000_000_000
+_MADE_AT_START = ("raylet", "dashboard_agent", "runtime_env_agent")
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,23 @@ def _raylet_log(file: Path, index: int) -> NodeIncarnation | None:
         return None
     if parsed is None:
         return None
-    node_id, said_at = parsed
-    # The raylet's time zone may be another than ours; that a file is not older than its last write always holds.
+    node_id, local = parsed
+    said_at = _in_utc(local, _observe_start(file.parent, index))
+    # Should the zone be unknown all the same: that a file is not older than its last write always holds.
     return NodeIncarnation(node_id, min(int(said_at.timestamp() * _NANOSECONDS), written_ns), log_index=index)
+
+
+def _in_utc(local: datetime, began: datetime | None) -> datetime:
+    """When Ray's clock read `local`: Ray's image has its own time zone, in which its logs are, and ours another."""
+    offset = zone_offset(local, began) if began else None
+    return local.replace(tzinfo=None).astimezone(UTC) if offset is None else local - offset
+
+
+def _observe_start(logs: Path, index: int) -> datetime | None:
+    """When the raylet of that number started, by files that are made then and mostly stay empty."""
+    number = f".{index}" if index else ""
+    times = []
+    for name in _MADE_AT_START:
+        with suppress(OSError):
+            times.append((logs / f"{name}{number}.err").stat().st_mtime)
+    return datetime.fromtimestamp(min(times), UTC) if times else None

@@ -6,7 +6,7 @@ Ray 2.52 and 2.53 have no port files: their `ports_by_node.json` goes by address
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 
 _NODE_ID = r"[0-9a-f]{56}"  # 28 bytes, in every version of Ray
 _WHOLE_ID = re.compile(_NODE_ID)
@@ -26,12 +26,12 @@ def parse_port_file_name(name: str) -> tuple[str, str] | None:
 
 
 def parse_raylet_log(text: str) -> tuple[str, datetime] | None:
-    """The node id that a raylet says in its first lines, and when it said so by its own clock."""
+    """The node id that a raylet says in its first lines, and when, by the clock on its wall as if that were UTC."""
     found = _RAYLET_LINE.search(text)
     if not found:
         return None
     try:
-        return found["node_id"], datetime.fromisoformat(found["time"]).astimezone()
+        return found["node_id"], datetime.fromisoformat(found["time"]).replace(tzinfo=UTC)
     except ValueError:
         return None
 

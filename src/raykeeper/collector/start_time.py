@@ -28,9 +28,18 @@ def session_started_at(name: str, first_file: datetime | None, utc_offset: timed
         return local - utc_offset
     if first_file is None:
         return None
-    offset = _ZONE_STEP * round((local - first_file) / _ZONE_STEP)
-    fits = abs(offset) <= _WIDEST_ZONE and abs(first_file - (local - offset)) <= FIRST_FILE_WITHIN
-    return local - offset if fits else first_file
+    offset = zone_offset(local, first_file)
+    return first_file if offset is None else local - offset
+
+
+def zone_offset(local: datetime, about: datetime) -> timedelta | None:
+    """How far a clock was ahead of UTC that read `local` at about that time; None where no zone of the world fits.
+
+    `local` is what the clock read, as if that were UTC.
+    """
+    offset = _ZONE_STEP * round((local - about) / _ZONE_STEP)
+    fits = abs(offset) <= _WIDEST_ZONE and abs(about - (local - offset)) <= FIRST_FILE_WITHIN
+    return offset if fits else None
 
 
 def observe_first_file(session: Path) -> datetime | None:
