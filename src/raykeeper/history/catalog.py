@@ -9,45 +9,36 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
 from raykeeper.clock import Clock
-from raykeeper.history.entries import CatalogEntry, Page, Place
+from raykeeper.history.catalogday import CatalogDay, compact_if_allowed
+from raykeeper.history.entries import CatalogEntry, Order, Page, Place, SessionFilter
 from raykeeper.layout.keys import (
     CATALOG_PREFIX,
-    CatalogKey,
     SessionId,
-    catalog_day_prefix,
     cluster_prefix,
-    parse_catalog_key,
     session_record_key,
 )
 from raykeeper.layout.names import from_segment
-from raykeeper.layout.records import CatalogEnd, CatalogStart, SessionRecord, decode_record
+from raykeeper.layout.records import SessionRecord, decode_record
 from raykeeper.logs import Log
-from raykeeper.storage.errors import ObjectMissing
-from raykeeper.storage.store import ObjectStat, ObjectStore
+from raykeeper.storage.store import ObjectStore
 
 _RECENT_SECONDS = 5.0  # how long a listing of the newest days is believed
 _OLDER_SECONDS = 60.0  # of days past, where only ends of long sessions are new
 _RECENT_DAYS = 2
 _READ_AT_ONCE = 32
+_DAYS_AT_ONCE = 8
+_COMPACTED_AFTER = timedelta(days=2)  # by then a day has nearly all it will ever have, whatever the clocks of heads
+LOOKED_AT = 50_000
+"""Entries that one page looks at for those that are wanted: a quarter of a second."""
+EVERY_SESSION = SessionFilter()
 _REMEMBERED_SESSIONS = 200_000  # about 1 KB each
 
 log = Log("raykeeper.history.catalog")
-
-
-@dataclass
-class _Day:
-    objects: dict[str, ObjectStat] = field(default_factory=dict)
-    records: dict[str, CatalogStart | CatalogEnd] = field(default_factory=dict)
-    entries: list[CatalogEntry] = field(default_factory=list)
-    unreadable: set[str] = field(default_factory=set)
-    listed_at: float = float("-inf")
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Catalog:
@@ -56,22 +47,41 @@ class Catalog:
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._days: OrderedDict[date, _Day] = OrderedDict()
+        self._days: OrderedDict[date, CatalogDay] = OrderedDict()
+        self._may_write = True
         self._folders: list[date] = []
         self._folders_listed_at = float("-inf")
         self._reads = asyncio.Semaphore(_READ_AT_ONCE)
         self._started: dict[SessionId, datetime] = {}
 
-    async def page(self, limit: int, after: Place | None = None) -> Page:
-        """The newest sessions, or those next to a place in the list."""
-        entries, unreadable = list[CatalogEntry](), 0
-        async for day in self._days_from(after.started_at.astimezone(UTC).date() if after else None):
-            unreadable += len(day.unreadable)
-            entries += [entry for entry in day.entries if after is None or entry.place < after]
-            if len(entries) > limit:
-                break
-        next_place = entries[limit - 1].place if len(entries) > limit else None
-        return Page(tuple(entries[:limit]), next_place, unreadable)
+    async def page(
+        self,
+        limit: int,
+        after: Place | None = None,
+        wanted: SessionFilter = EVERY_SESSION,
+        order: Order = "newest",
+    ) -> Page:
+        """The first sessions of those wanted, or those next to a place in the list."""
+        found, unreadable, looked_at = list[CatalogEntry](), 0, 0
+        async for day in self._days_in(order, after, wanted):
+            unreadable += day.unreadable
+            entries = day.entries if order == "newest" else reversed(day.entries)
+            ahead = [entry for entry in entries if after is None or entry.place.is_behind(after, order)]
+            found += filter(wanted.matches, ahead)
+            looked_at += len(ahead)
+            if len(found) > limit:
+                return Page(tuple(found[:limit]), found[limit - 1].place, unreadable)
+            if looked_at >= LOOKED_AT:
+                return Page(tuple(found), ahead[-1].place, unreadable, is_cut=True)
+        return Page(tuple(found), None, unreadable)
+
+    async def find(self, session: SessionId) -> CatalogEntry | None:
+        """The entry of one session; None for one that is not in the list."""
+        started_at = await self._started_at(session)
+        if started_at is None:
+            return None
+        day = await self._day(started_at.astimezone(UTC).date(), _RECENT_SECONDS)
+        return next((entry for entry in day.entries if entry.id == session), None)
 
     async def newest_of_owner(self, namespace: str, kind: str, name: str) -> CatalogEntry | None:
         """The newest session that was made for a RayJob or RayService."""
@@ -112,11 +122,26 @@ class Catalog:
             self._started[session] = started_at
         return started_at
 
-    async def _days_from(self, newest: date | None) -> AsyncIterator[_Day]:
-        folders = await self._list_folders()
-        for rank, day in enumerate(folders):
+    async def _days_from(self, newest: date | None) -> AsyncIterator[CatalogDay]:
+        for rank, day in enumerate(await self._list_folders()):
             if newest is None or day <= newest:
-                yield await self._day(day, _RECENT_SECONDS if rank < _RECENT_DAYS else _OLDER_SECONDS)
+                yield await self._day(day, _believed_seconds(rank))
+
+    async def _days_in(self, order: Order, after: Place | None, wanted: SessionFilter) -> AsyncIterator[CatalogDay]:
+        """Days that may have wanted sessions: one at first, then more and more at once, as few seem to match."""
+        limit = after.started_at.astimezone(UTC).date() if after else None
+        ranked = [(day, rank) for rank, day in enumerate(await self._list_folders()) if wanted.may_have_day(day)]
+        if order == "oldest":
+            ranked.reverse()
+        ahead = [
+            (day, rank) for day, rank in ranked if limit is None or day == limit or (day < limit) == (order == "newest")
+        ]
+        at_once = 1
+        while ahead:
+            some, ahead = ahead[:at_once], ahead[at_once:]
+            for day in await asyncio.gather(*(self._day(day, _believed_seconds(rank)) for day, rank in some)):
+                yield day
+            at_once = min(2 * at_once, _DAYS_AT_ONCE)
 
     async def _list_folders(self) -> list[date]:
         """Days with sessions, newest first."""
@@ -126,55 +151,27 @@ class Catalog:
             self._folders = sorted((day for day in found if day), reverse=True)
         return self._folders
 
-    async def _day(self, day: date, believed_seconds: float) -> _Day:
-        index = self._days.setdefault(day, _Day())
+    async def _day(self, day: date, believed_seconds: float) -> CatalogDay:
+        index = self._days.setdefault(day, CatalogDay(day))
         self._days.move_to_end(day)
         async with index.lock:
             if self._clock.steady() - index.listed_at >= believed_seconds:
-                await self._refresh(day, index)
+                await index.refresh(self._store, self._reads)
+                index.listed_at = self._clock.steady()
+                if self._may_write and day <= self._clock.now().astimezone(UTC).date() - _COMPACTED_AFTER:
+                    self._may_write = await compact_if_allowed(index, self._store)
         while sum(len(kept.entries) for kept in self._days.values()) > _REMEMBERED_SESSIONS and len(self._days) > 1:
             self._days.popitem(last=False)
         return index
 
-    async def _refresh(self, day: date, index: _Day) -> None:
-        """List the day and read what is new in it."""
-        objects = {stat.key: stat async for stat in self._store.list(catalog_day_prefix(day))}
-        changed = [key for key, stat in objects.items() if index.objects.get(key) != stat]
-        await asyncio.gather(*(self._read(key, index) for key in changed))
-        is_changed = index.objects != objects
-        index.objects, index.listed_at = objects, self._clock.steady()
-        if is_changed:
-            index.entries = _entries(index)
 
-    async def _read(self, key: str, index: _Day) -> None:
-        facts = parse_catalog_key(key)
-        if facts is None or facts.part == "summary":
-            return
-        kind: type[CatalogStart | CatalogEnd] = CatalogStart if facts.part == "start" else CatalogEnd
-        try:
-            async with self._reads:
-                index.records[key] = decode_record(await self._store.get(key), kind)
-            index.unreadable.discard(key)
-        except msgspec.DecodeError as exc:
-            index.unreadable.add(key)
-            log.warning("catalog entry cannot be read", key=key, cause=str(exc))
-        except ObjectMissing:
-            return
+def _is_ahead(day: date, limit: date | None, order: Order) -> bool:
+    return limit is None or (day <= limit if order == "newest" else day >= limit)
 
 
-def _entries(index: _Day) -> list[CatalogEntry]:
-    """Newest first."""
-    found = []
-    for key, stat in index.objects.items():
-        facts, start = parse_catalog_key(key), index.records.get(key)
-        if facts and isinstance(start, CatalogStart):
-            end_key = CatalogKey(facts.day, facts.session, "end").key
-            end, end_stat = index.records.get(end_key), index.objects.get(end_key)
-            if isinstance(end, CatalogEnd) and end_stat:
-                found.append(CatalogEntry(facts.session, start, stat.modified, end, end_stat.modified))
-            else:
-                found.append(CatalogEntry(facts.session, start, stat.modified))
-    return sorted(found, key=lambda entry: entry.place, reverse=True)
+def _believed_seconds(rank: int) -> float:
+    """How long the listing of a day is believed; the newest day has rank 0."""
+    return _RECENT_SECONDS if rank < _RECENT_DAYS else _OLDER_SECONDS
 
 
 def _day_of(folder: str) -> date | None:

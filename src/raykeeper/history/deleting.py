@@ -10,13 +10,14 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.errors import Misconfigured, RaykeeperError
 from raykeeper.history.kuberay.places import KubeRayPlaces
 from raykeeper.history.sessionnames import parse_session_name
 from raykeeper.history.together import finish_all
+from raykeeper.layout.compacted import parse_compacted_key
 from raykeeper.layout.keys import CATALOG_PREFIX, SessionId, parse_catalog_key
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
@@ -71,6 +72,7 @@ class Deletion:
         self._clock = clock
         self._kuberay = KubeRayPlaces(store, clock)
         self._entries: dict[SessionId, list[ObjectStat]] | None = None
+        self._compactions: dict[date, list[ObjectStat]] = {}
 
     async def find(self, session: SessionId) -> Doomed:
         """All that one session has. Raises `NoSuchSession` if that is nothing."""
@@ -101,6 +103,8 @@ class Deletion:
         """Remove it all. May be interrupted at any moment and repeated."""
         await self._delete_all(doomed.data)
         await self._delete_all(doomed.entries)
+        days = {facts.day for stat in doomed.entries if (facts := parse_catalog_key(stat.key))}
+        await self._delete_all([stat for day in sorted(days) for stat in self._compactions.pop(day, ())])
 
     async def _delete_all(self, objects: Sequence[ObjectStat]) -> None:
         for start in range(0, len(objects), _AT_ONCE):
@@ -113,6 +117,8 @@ class Deletion:
             async for stat in self._store.list(CATALOG_PREFIX):
                 if facts := parse_catalog_key(stat.key):
                     self._entries.setdefault(facts.session, []).append(stat)
+                elif compacted := parse_compacted_key(stat.key):  # a copy of many entries, which is made again
+                    self._compactions.setdefault(compacted.day, []).append(stat)
         return self._entries
 
 

@@ -12,7 +12,7 @@ from clocks import ManualClock
 from history_scene import SESSION, STARTED_AT, local_store, put_session
 from raykeeper.history.answers import InvalidQuery
 from raykeeper.history.catalog import Catalog
-from raykeeper.history.entries import Place, parse_place
+from raykeeper.history.entries import Place, SessionFilter, parse_place
 from raykeeper.layout.keys import CatalogKey, SessionId
 from raykeeper.layout.records import CatalogStart, encode_record
 from raykeeper.storage.local.localstore import LocalStore
@@ -120,6 +120,67 @@ async def test_the_newest_session_of_an_owner_is_found(store: ObjectStore, catal
     assert found
     assert found.id == session(2)
     assert await catalog.newest_of_owner("team-b", "rayjob", "nightly") is None
+
+
+async def put_many(store: ObjectStore) -> None:
+    for number in range(6):
+        owner = ("RayJob", "nightly") if number % 2 else ("", "")
+        await put_session(store, session(number), started_at=STARTED_AT + timedelta(days=number), owner=owner)
+    await put_session(store, SessionId("team-b", "serve", "session_x"), started_at=STARTED_AT)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        (SessionFilter(namespace="team-a"), [5, 4, 3, 2, 1, 0]),
+        (SessionFilter(cluster="train-3"), [3]),
+        (SessionFilter(owner="nightly"), [5, 3, 1]),
+        (SessionFilter(namespace="team-a", since=STARTED_AT + timedelta(days=4)), [5, 4]),
+        (SessionFilter(namespace="team-a", until=STARTED_AT + timedelta(days=1)), [0]),
+        (SessionFilter(text="NIGHT 00005"), [5]),
+        (SessionFilter(text="train team-a 00002"), [2]),
+        (SessionFilter(text="nothing-like-it"), []),
+    ],
+    ids=["namespace", "cluster", "owner", "since", "until", "words", "more-words", "no-match"],
+)
+async def test_the_list_is_narrowed(
+    store: ObjectStore, catalog: Catalog, wanted: SessionFilter, numbers: list[int]
+) -> None:
+    await put_many(store)
+    page = await catalog.page(10, wanted=wanted)
+    assert [entry.id for entry in page.entries] == [session(number) for number in numbers]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_the_oldest_come_first_if_that_is_wanted(store: ObjectStore, catalog: Catalog, limit: int) -> None:
+    await put_many(store)
+    found, after = list[SessionId](), None
+    while True:
+        page = await catalog.page(limit, after, SessionFilter(namespace="team-a"), "oldest")
+        found += [entry.id for entry in page.entries]
+        if (after := page.next_place) is None:
+            break
+    assert found == [session(number) for number in range(6)]
+
+
+async def test_a_search_for_what_is_rare_ends_in_time_and_goes_on_where_it_ended(
+    store: ObjectStore, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raykeeper.history.catalog.LOOKED_AT", 3)
+    await put_many(store)
+    wanted = SessionFilter(cluster="train-0")
+    first = await catalog.page(10, wanted=wanted)
+    assert (first.entries, first.is_cut) == ((), True)
+    second = await catalog.page(10, first.next_place, wanted)
+    assert [entry.id for entry in second.entries] == [session(0)]
+
+
+async def test_one_session_is_found_by_its_name(store: ObjectStore, catalog: Catalog) -> None:
+    await put_many(store)
+    found = await catalog.find(session(3))
+    assert found
+    assert (found.id, found.owner) == (session(3), "RayJob nightly")
+    assert await catalog.find(SessionId("team-a", "train-3", "nope")) is None
 
 
 @pytest.mark.parametrize(

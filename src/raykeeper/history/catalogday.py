@@ -1,0 +1,168 @@
+"""One day of the catalog: each version of an object in it is read once, and past days are compacted into one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+
+import msgspec
+
+from raykeeper.history.entries import CatalogEntry
+from raykeeper.layout.compacted import (
+    CompactedPart,
+    DamagedCompaction,
+    compacted_key,
+    decode_compacted,
+    encode_compacted,
+    parse_compacted_key,
+)
+from raykeeper.layout.keys import CatalogKey, SessionId, catalog_day_prefix, parse_catalog_key
+from raykeeper.layout.records import CatalogEnd, CatalogStart, decode_record
+from raykeeper.logs import Log
+from raykeeper.storage.errors import ObjectMissing, StoreRefused
+from raykeeper.storage.store import ObjectStat, ObjectStore
+
+COMPACTED_FROM = 16
+"""Objects that had to be read one by one; fewer are not worth a new compaction."""
+
+log = Log("raykeeper.history.catalog")
+
+
+@dataclass
+class _Read:
+    """One object as it was when it was read."""
+
+    stat: ObjectStat
+    body: bytes
+    record: CatalogStart | CatalogEnd | None
+    """None where it could not be decoded."""
+
+
+@dataclass
+class CatalogDay:
+    """The sessions that started on one day."""
+
+    day: date
+    entries: list[CatalogEntry] = field(default_factory=list)
+    """Newest first."""
+    unreadable: int = 0
+    listed_at: float = float("-inf")
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _read: dict[str, _Read] = field(default_factory=dict)
+    _summaries: dict[SessionId, ObjectStat] = field(default_factory=dict)
+    _compactions: list[ObjectStat] = field(default_factory=list)
+    _singly: int = 0
+    """Objects that no compaction had."""
+
+    async def refresh(self, store: ObjectStore, reads: asyncio.Semaphore) -> None:
+        """List the day and read what is new in it."""
+        listed = [stat async for stat in store.list(catalog_day_prefix(self.day))]
+        self._compactions = [stat for stat in listed if parse_compacted_key(stat.key)]
+        wanted, summaries = _by_part(listed)
+        new = self._news(wanted)
+        is_same = not new and wanted.keys() == self._read.keys() and summaries == self._summaries
+        if len(new) >= COMPACTED_FROM:
+            await self._read_compacted(store, wanted)
+            new = self._news(wanted)
+        self._singly += len(new)
+        await asyncio.gather(*(self._read_one(stat, store, reads) for stat in new))
+        self._read = {key: read for key, read in self._read.items() if key in wanted}
+        self._summaries = summaries
+        if not is_same:
+            self.entries = list(_entries(self._read, summaries))
+            self.unreadable = sum(read.record is None for read in self._read.values())
+
+    async def compact(self, store: ObjectStore) -> None:
+        """Have the next reader of this day read one object. Whoever else does it at the same time writes the same.
+
+        Raises StoreRefused where we may only read.
+        """
+        if self._singly < COMPACTED_FROM:
+            return
+        parts = [_part(read) for read in self._read.values() if read.record is not None]
+        key = compacted_key(self.day, parts)
+        await store.create(key.key, await asyncio.to_thread(encode_compacted, parts))
+        self._singly = 0
+        log.info("day of the catalog compacted", day=self.day.isoformat(), objects=len(parts))
+        for stat in self._compactions:
+            if stat.key != key.key:
+                await store.delete(stat.key)  # who listed it a moment ago reads the entries themselves
+
+    def _news(self, wanted: dict[str, ObjectStat]) -> list[ObjectStat]:
+        known = self._read
+        return [stat for key, stat in wanted.items() if key not in known or known[key].stat != stat]
+
+    async def _read_compacted(self, store: ObjectStore, wanted: dict[str, ObjectStat]) -> None:
+        for compaction in sorted(self._compactions, key=lambda stat: stat.modified, reverse=True)[:1]:
+            data = await store.find(compaction.key)
+            try:
+                parts = await asyncio.to_thread(decode_compacted, data) if data else ()
+            except DamagedCompaction as exc:
+                log.warning("compacted day cannot be read", key=compaction.key, cause=str(exc))
+                return
+            for part in parts:
+                stat = wanted.get(part.key)
+                if stat == ObjectStat(part.key, part.size, part.modified):
+                    self._read[part.key] = _read(stat, bytes(part.body))
+
+    async def _read_one(self, stat: ObjectStat, store: ObjectStore, reads: asyncio.Semaphore) -> None:
+        try:
+            async with reads:
+                self._read[stat.key] = _read(stat, await store.get(stat.key))
+        except ObjectMissing:
+            return
+
+
+async def compact_if_allowed(day: CatalogDay, store: ObjectStore) -> bool:
+    """Whether we may write to the store."""
+    try:
+        await day.compact(store)
+    except StoreRefused as exc:
+        log.info("days of the catalog are not compacted: the store may only be read", cause=str(exc))
+        return False
+    return True
+
+
+def _by_part(listed: Iterable[ObjectStat]) -> tuple[dict[str, ObjectStat], dict[SessionId, ObjectStat]]:
+    """Starts and ends by their keys, and summaries by their sessions."""
+    wanted, summaries = dict[str, ObjectStat](), dict[SessionId, ObjectStat]()
+    for stat in listed:
+        facts = parse_catalog_key(stat.key)
+        if facts and facts.part == "summary":
+            summaries[facts.session] = stat
+        elif facts:
+            wanted[stat.key] = stat
+    return wanted, summaries
+
+
+def _read(stat: ObjectStat, body: bytes) -> _Read:
+    facts = parse_catalog_key(stat.key)
+    kind: type[CatalogStart | CatalogEnd] = CatalogStart if facts and facts.part == "start" else CatalogEnd
+    try:
+        return _Read(stat, body, decode_record(body, kind))
+    except msgspec.DecodeError as exc:
+        log.warning("catalog entry cannot be read", key=stat.key, cause=str(exc))
+        return _Read(stat, body, None)
+
+
+def _part(read: _Read) -> CompactedPart:
+    stat = read.stat
+    return CompactedPart(key=stat.key, size=stat.size, modified=stat.modified, body=msgspec.Raw(read.body))
+
+
+def _entries(known: dict[str, _Read], summaries: dict[SessionId, ObjectStat]) -> list[CatalogEntry]:
+    """Newest first."""
+    found = []
+    for key, read in known.items():
+        facts, start = parse_catalog_key(key), read.record
+        if facts is None or not isinstance(start, CatalogStart):
+            continue
+        ended = known.get(CatalogKey(facts.day, facts.session, "end").key)
+        end = ended.record if ended and isinstance(ended.record, CatalogEnd) else None
+        end_written = ended.stat.modified if ended and end else None
+        summary = summaries.get(facts.session)
+        summary_written = summary.modified if summary else None
+        found.append(CatalogEntry(facts.session, start, read.stat.modified, end, end_written, summary_written))
+    return sorted(found, key=lambda entry: entry.place, reverse=True)
