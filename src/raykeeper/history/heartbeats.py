@@ -12,10 +12,10 @@ from typing import TypeVar
 import msgspec
 
 from raykeeper.clock import Clock
-from raykeeper.history.state import Beat, State, Verdict, judge
+from raykeeper.history.state import Beat, Closing, State, Verdict, judge
 from raykeeper.history.storeclock import StoreClock
 from raykeeper.layout.keys import SessionId, closed_record_key, nodes_prefix
-from raykeeper.layout.records import NodeRecord, decode_record
+from raykeeper.layout.records import HEAD_LOST, ClosedRecord, NodeRecord, decode_record
 from raykeeper.logs import Log
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
@@ -63,14 +63,14 @@ class Heartbeats:
         return verdict
 
     async def _judge(self, session: SessionId) -> Verdict:
-        nodes, closed_at = await self._look(session)
+        nodes, closing = await asyncio.gather(self._look(session), self._closing(session))
         head = await self._newest_head(nodes)
         now = await self._store_clock.now()
         others = [Beat(node.beat_at, node.has_ended) for node in nodes if not head or node is not head[0]]
-        return judge(head[1] if head else None, others, closed_at=closed_at, now=now)
+        return judge(head[1] if head else None, others, closing=closing, now=now)
 
-    async def _look(self, session: SessionId) -> tuple[list[_Node], datetime | None]:
-        """Every node with its last heartbeat, newest first, and when the observer closed the session."""
+    async def _look(self, session: SessionId) -> list[_Node]:
+        """Every node with its last heartbeat, newest first."""
         beats: dict[str, datetime] = {}
         ends: dict[str, datetime] = {}
         async for stat in self._store.list(nodes_prefix(session)):
@@ -80,11 +80,19 @@ class Heartbeats:
             elif name == "end.json":
                 ends[folder] = stat.modified
         nodes = [_Node(f"{folder}/node.json", at, _is_last(ends.get(folder), at)) for folder, at in beats.items()]
+        return sorted(nodes, key=lambda node: node.beat_at, reverse=True)
+
+    async def _closing(self, session: SessionId) -> Closing | None:
+        """When the observer closed the session, by the store's clock, and why."""
+        key = closed_record_key(session)
         try:
-            closed_at = (await self._store.stat(closed_record_key(session))).modified
+            closed_at = (await self._store.stat(key)).modified
+            return Closing(closed_at, decode_record(await self._store.get(key), ClosedRecord).reason == HEAD_LOST)
         except ObjectMissing:
-            closed_at = None
-        return sorted(nodes, key=lambda node: node.beat_at, reverse=True), closed_at
+            return None
+        except msgspec.DecodeError as exc:
+            log.warning("record of a session's end cannot be read", key=key, cause=str(exc))
+            return Closing(closed_at)
 
     async def _newest_head(self, nodes: list[_Node]) -> tuple[_Node, Beat] | None:
         """The head that beat last: a new head incarnation starts only after the one before it stopped."""

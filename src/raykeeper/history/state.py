@@ -43,20 +43,29 @@ class Beat:
         return self.has_ended or now - self.at >= FINAL_AFTER
 
 
-def judge(head: Beat | None, others: Sequence[Beat], *, closed_at: datetime | None, now: datetime) -> Verdict:
+@dataclass(frozen=True)
+class Closing:
+    """What the observer of Kubernetes wrote about a session's end."""
+
+    at: datetime
+    is_crash: bool = False
+    """Its head was lost, which nobody had asked for."""
+
+
+def judge(head: Beat | None, others: Sequence[Beat], *, closing: Closing | None, now: datetime) -> Verdict:
     """The state of a session by the newest head incarnation, all other nodes, and what the observer wrote.
 
     A head that beats after the observer closed its cluster is another one, under GCS fault tolerance.
     """
-    state = _state(head, closed_at, now)
+    state = _state(head, closing, now)
     nodes = [*others, head] if head else others
     is_final = state is not State.RUNNING and all(node.is_over(now) for node in nodes)
     return Verdict(state, is_final)
 
 
-def _state(head: Beat | None, closed_at: datetime | None, now: datetime) -> State:
-    if head is None:
-        return State.ENDED if closed_at else State.CRASHED
-    if head.has_ended or (closed_at is not None and closed_at >= head.at):
+def _state(head: Beat | None, closing: Closing | None, now: datetime) -> State:
+    if head is not None and head.has_ended:
         return State.ENDED
-    return State.RUNNING if head.is_fresh(now) else State.CRASHED
+    if closing is not None and (head is None or closing.at >= head.at):
+        return State.CRASHED if closing.is_crash else State.ENDED
+    return State.RUNNING if head is not None and head.is_fresh(now) else State.CRASHED

@@ -94,6 +94,12 @@ class EndRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
     delivery: Delivery = Delivery()
 
 
+CLUSTER_DELETED = "cluster deleted"
+CLUSTER_SUSPENDED = "cluster suspended"
+HEAD_LOST = "head lost"
+"""Reasons to close a session. Nobody wanted the last one: such a session crashed."""
+
+
 class ClosedRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
     """`closed.json`: the Kubernetes observer saw the end of a cluster it had seen alive."""
 

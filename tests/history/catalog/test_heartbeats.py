@@ -15,7 +15,7 @@ from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.state import State, Verdict
 from raykeeper.history.storeclock import StoreClock
 from raykeeper.layout.keys import closed_record_key, end_record_key, node_record_key
-from raykeeper.layout.records import ClosedRecord, encode_record
+from raykeeper.layout.records import HEAD_LOST, ClosedRecord, encode_record
 from raykeeper.storage.store import ObjectStore
 
 
@@ -90,6 +90,23 @@ async def test_the_observer_ends_a_session_whose_head_never_said_goodbye(
     await put_beat(store)
     record = ClosedRecord(closed_at=datetime.now(UTC), reason="cluster deleted", cluster_uid="u")
     await store.put(closed_record_key(SESSION), encode_record(record))
+    assert (await heartbeats.verdict(SESSION)).state is State.ENDED
+
+
+async def test_a_session_whose_head_the_observer_saw_lost_crashed_at_once(
+    store: ObjectStore, heartbeats: Heartbeats
+) -> None:
+    await put_beat(store)
+    record = ClosedRecord(closed_at=datetime.now(UTC), reason=HEAD_LOST, cluster_uid="u")
+    await store.put(closed_record_key(SESSION), encode_record(record))
+    assert (await heartbeats.verdict(SESSION)).state is State.CRASHED
+
+
+async def test_a_record_of_the_end_that_cannot_be_read_is_an_end_all_the_same(
+    store: ObjectStore, heartbeats: Heartbeats
+) -> None:
+    await put_beat(store)
+    await store.put(closed_record_key(SESSION), b"{")
     assert (await heartbeats.verdict(SESSION)).state is State.ENDED
 
 

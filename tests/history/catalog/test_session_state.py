@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from raykeeper.history.state import Beat, State, Verdict, judge
+from raykeeper.history.state import Beat, Closing, State, Verdict, judge
 
 NOW = datetime(2026, 11, 15, 20, 0, tzinfo=UTC)
 
@@ -58,4 +58,21 @@ RUNNING = Verdict(State.RUNNING, is_final=False)
 def test_signs_of_life_make_a_state(
     head: Beat | None, others: list[Beat], closed_at: datetime | None, verdict: Verdict
 ) -> None:
-    assert judge(head, others, closed_at=closed_at, now=NOW) == verdict
+    closing = Closing(closed_at) if closed_at else None
+    assert judge(head, others, closing=closing, now=NOW) == verdict
+
+
+@pytest.mark.parametrize(
+    ("head", "closed_at", "state"),
+    [
+        # known to be lost before its silence shows it
+        (beat(20), ago(10), State.CRASHED),
+        (None, ago(10), State.CRASHED),
+        # it said goodbye after all
+        (beat(20, ended=True), ago(10), State.ENDED),
+        # and another one went on
+        (beat(5), ago(600), State.RUNNING),
+    ],
+)
+def test_a_session_that_lost_its_head_crashed(head: Beat | None, closed_at: datetime, state: State) -> None:
+    assert judge(head, [], closing=Closing(closed_at, is_crash=True), now=NOW).state is state

@@ -9,6 +9,7 @@ import pytest
 
 from ingest_scene import (
     HEAD,
+    SESSION,
     START_NS,
     base64_id,
     definition,
@@ -21,7 +22,11 @@ from ingest_scene import (
     worker_lifecycle,
 )
 from raykeeper.history.ingest.closing import Ending, find_ending
-from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord
+from raykeeper.history.ingest.facts import FactReader
+from raykeeper.layout.keys import closed_record_key, node_record_key
+from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord, encode_record
+from raykeeper.storage.opening import open_store
+from raykeeper.storage.settings.urls import parse_store_url
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 WORKER = "cc" * 28
@@ -143,3 +148,20 @@ def test_the_observers_word_ends_a_cluster_that_is_not_silent_yet() -> None:
     closed_at = NOW - timedelta(seconds=5)
     record = ClosedRecord(closed_at=closed_at, reason="deleted", cluster_uid="u")
     assert find_ending([node("a")], [], record, NOW) == Ending(closed_at, is_final=False)
+
+
+def test_a_heads_own_word_about_its_end_is_better_than_the_observers() -> None:
+    record = ClosedRecord(closed_at=NOW + timedelta(seconds=70), reason="deleted", cluster_uid="u")
+    assert find_ending([node("a")], [end("a")], record, NOW) == Ending(NOW, is_final=True)
+
+
+async def test_a_head_that_goes_on_with_a_closed_session_opens_it_again(tmp_path: Path) -> None:
+    store = open_store(parse_store_url(f"file://{tmp_path}", {}))
+    record = ClosedRecord(closed_at=NOW, reason="head lost", cluster_uid="u")
+    await store.put(node_record_key(SESSION, "a"), encode_record(node("a")))
+    await store.put(closed_record_key(SESSION), encode_record(record))
+    assert (await FactReader(store, SESSION).read()).closed == record
+    await store.put(node_record_key(SESSION, "b"), encode_record(node("b", role="worker")))
+    assert (await FactReader(store, SESSION).read()).closed == record
+    await store.put(node_record_key(SESSION, "a"), encode_record(node("a")))
+    assert (await FactReader(store, SESSION).read()).closed is None

@@ -48,13 +48,13 @@ def find_ending(
     ended = {end.node_id: end.ended_at for end in ends}
     is_final = all(node.node_id in ended or now - node.beat_at > FINAL_SILENCE for node in nodes)
     heads = sorted((node for node in nodes if node.role == "head"), key=lambda node: node.started_at)
+    if heads and heads[-1].node_id in ended:
+        return Ending(ended[heads[-1].node_id], is_final)
     if closed is not None:
         return Ending(closed.closed_at, is_final)
     if not heads:
         return Ending(None, is_final and bool(nodes))
     head = heads[-1]
-    if head.node_id in ended:
-        return Ending(ended[head.node_id], is_final)
     is_silent = (now - head.beat_at).total_seconds() > SILENT_INTERVALS * head.interval_seconds
     last_heard = max(head.beat_at, (sealed_at or {}).get(head.node_id, head.beat_at))
     return Ending(last_heard if is_silent else None, is_silent and is_final)

@@ -29,6 +29,7 @@ from raykeeper.layout.records import (
     SessionRecord,
     decode_record,
 )
+from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStat, ObjectStore
 
 READS_AT_ONCE = 16
@@ -78,7 +79,7 @@ class FactReader:
         )
         return Facts(
             record=single[0],
-            closed=single[1],
+            closed=single[1] if single[1] and await self._is_still_closed(nodes) else None,
             nodes=tuple(msgspec.structs.replace(node, beat_at=modified) for node, modified in nodes),
             ends=tuple(end for end, _ in ends),
             polled=polled,
@@ -124,6 +125,14 @@ class FactReader:
             _found(session_record_key(self._session), record, SessionRecord),
             _found(closed_record_key(self._session), closed, ClosedRecord),
         )
+
+    async def _is_still_closed(self, nodes: Iterable[tuple[NodeRecord, datetime]]) -> bool:
+        """Whether no head went on with the session after it was closed, as one does under GCS fault tolerance."""
+        beats = [modified for node, modified in nodes if node.role == "head"]
+        try:
+            return not beats or max(beats) <= (await self._store.stat(closed_record_key(self._session))).modified
+        except ObjectMissing:
+            return False
 
     async def _list_polled(self) -> tuple[str, ...]:
         folders = await self._store.list_folders(PolledKey.prefix(self._session))

@@ -29,6 +29,7 @@ from raykeeper.history.report.shaping import (
 from raykeeper.history.report.situation import Ending, Situation
 from raykeeper.history.report.statements import COUNTED_ATTEMPTS, FIRST_FAILURES, GROUPED_FAILURES
 from raykeeper.history.report.unknowns import unknowns_of
+from raykeeper.layout.records import HEAD_LOST
 
 GROUPS_LIMIT = 50
 """Groups shown with an example; a person reads the first few."""
@@ -122,7 +123,8 @@ def _ending(asked: Asked, cut_off: int) -> Ending:
     session = asked.session
     if not isinstance(session, OpenedSession) or session.ended_at is None:
         return Ending()
-    has_end = session.closed is not None or any(end.role == "head" for end in session.ends)
+    was_closed = session.closed is not None and session.closed.reason != HEAD_LOST
+    has_end = was_closed or any(end.role == "head" for end in session.ends)
     return Ending(session.ended_at, is_crash=not has_end, cut_off=cut_off)
 
 
