@@ -48,7 +48,7 @@ async def test_the_start_page_lists_sessions_with_their_states_and_links(scene: 
     assert page.status == 200
     assert re.findall(r'class="badge \w+">(\w+)<', page.text) == ["running", "crashed", "ended"]
     assert [link for link in links(page) if link.startswith("/s/")] == [
-        f"{session_url(id_)}/{name}" for id_ in (SESSION, crashed, ended) for name in ("", "report")
+        f"{session_url(id_)}/{name}" for id_ in (SESSION, crashed, ended) for name in ("overview", "report", "")
     ]
 
 
@@ -61,6 +61,42 @@ async def test_the_start_page_goes_on_where_it_ended(scene: Scene) -> None:
     second = await ask(scene.app, older)
     assert [link for link in links(second) if link.endswith("/session_00/")] == ["/s/team-a/train/session_00/"]
     assert not any("session_01" in link for link in links(second))
+
+
+async def test_the_list_is_narrowed_and_turned_round_by_its_address(scene: Scene) -> None:
+    for number in range(4):
+        session = SessionId("team-a" if number % 2 else "team-b", f"train-{number}", f"session_{number}")
+        started_at = STARTED_AT + timedelta(days=number)
+        await put_session(scene.store, session, started_at=started_at, ended_at=started_at if number < 2 else None)
+    shown = {
+        query: re.findall(r"/session_(\d)/overview", (await ask(scene.app, f"/?{query}")).text)
+        for query in (
+            "namespace=team-a&cluster=",
+            "since=2026-11-16&until=2026-11-17",
+            "state=crashed",
+            "text=TRAIN-2",
+            "order=oldest&state=ended",
+        )
+    }
+    assert list(shown.values()) == [["3", "1"], ["2", "1"], ["3", "2"], ["2"], ["0", "1"]]
+
+
+async def test_a_narrowed_list_is_paged_within_what_is_wanted(scene: Scene) -> None:
+    for number in range(60):
+        session = SessionId(f"team-{number % 2}", "train", f"session_{number:02d}")
+        await put_session(scene.store, session, started_at=STARTED_AT + timedelta(minutes=number), ended_at=STARTED_AT)
+    first = await ask(scene.app, "/?namespace=team-1&limit=20")
+    [older] = [link for link in links(first) if "after=" in link]
+    second = await ask(scene.app, older)
+    assert len(re.findall(r"/overview", second.text)) == 10
+    assert "/s/team-0/" not in second.text
+    assert 'value="team-1"' in second.text, "the form shows what is asked for"
+
+
+async def test_what_cannot_be_asked_is_told_on_a_page(scene: Scene) -> None:
+    page = await ask(scene.app, "/?since=yesterday")
+    assert page.status == 400
+    assert "Parameter &#x27;since&#x27;" in page.text
 
 
 async def test_an_empty_store_and_a_wrong_place_have_pages_too(scene: Scene) -> None:

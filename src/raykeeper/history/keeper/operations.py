@@ -6,5 +6,6 @@ from typing import Any
 
 from raykeeper.history.keeper.operation import Operation
 from raykeeper.history.keeper.report import REPORT_OPERATIONS
+from raykeeper.history.keeper.sessions import SESSION_OPERATIONS
 
-OPERATIONS: tuple[Operation[Any], ...] = (*REPORT_OPERATIONS,)
+OPERATIONS: tuple[Operation[Any], ...] = (*SESSION_OPERATIONS, *REPORT_OPERATIONS)

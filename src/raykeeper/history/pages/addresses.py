@@ -19,6 +19,21 @@ def report_path(session: SessionId, job: str | None = None) -> str:
     return f"{session_path(session)}report{f'/{quote(job, safe=str())}' if job else ''}"
 
 
+def overview_path(session: SessionId) -> str:
+    """Where a session is shown at a glance."""
+    return f"{session_path(session)}overview"
+
+
+def job_path(session: SessionId, job: str) -> str:
+    """Where one of its jobs is shown, by its id or its submission's."""
+    return f"{session_path(session)}job/{quote(job, safe='')}"
+
+
+def compare_path(a: str, b: str = "") -> str:
+    """Where two runs stand side by side; without the second one, where it is asked for."""
+    return f"/compare?a={quote(a, safe='')}{f'&b={quote(b, safe=str())}' if b else ''}"
+
+
 def session_crumbs(session: SessionId) -> tuple[Crumb, ...]:
     """The way from the start page to whatever is about a session."""
     cluster = f"{session.namespace} / {session.cluster}"

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from raykeeper.history.entries import CatalogEntry, parse_place
-from raykeeper.history.heartbeats import Heartbeats
+from raykeeper.history.keeper.sessions import SessionsQuery, find_sessions
 from raykeeper.history.pages.addresses import session_path
+from raykeeper.history.pages.forms import given_parameters, page_query
 from raykeeper.history.pages.frame import message_response
-from raykeeper.history.pages.start import SessionRow, start_page
+from raykeeper.history.pages.start import start_page
 from raykeeper.history.parts import Parts
-from raykeeper.history.state import State
-
-ROWS = 50
-_LOOKS_AT_ONCE = 16
 
 
 async def list_sessions(request: Request, parts: Parts) -> Response:
-    after = request.query_params.get("after")
-    page = await parts.catalog.page(ROWS, parse_place(after) if after else None)
-    looks = asyncio.Semaphore(_LOOKS_AT_ONCE)
-    states = await asyncio.gather(*(_state(entry, parts.heartbeats, looks) for entry in page.entries))
-    rows = [SessionRow(entry, state) for entry, state in zip(page.entries, states, strict=True)]
-    return start_page(rows, page, is_first=not after, is_undecided=parts.access.is_undecided)
+    given = given_parameters(request.query_params.multi_items(), SessionsQuery)
+    found = await find_sessions(parts, page_query(given, SessionsQuery))
+    return start_page(found, given, is_undecided=parts.access.is_undecided)
 
 
 async def redirect_to_latest(request: Request, parts: Parts) -> Response:
@@ -44,11 +36,3 @@ async def add_slash(request: Request, _: Parts) -> Response:
     names = (request.path_params[name] for name in ("namespace", "cluster", "session"))
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/s/{'/'.join(quote(name, safe='') for name in names)}/{query}", 307)
-
-
-async def _state(entry: CatalogEntry, heartbeats: Heartbeats, looks: asyncio.Semaphore) -> State:
-    """From the catalog alone for what ended well; a heartbeat tells whether the rest still runs."""
-    if entry.has_ended:
-        return State.ENDED
-    async with looks:
-        return (await heartbeats.verdict(entry.id)).state
