@@ -1,34 +1,26 @@
 """Ray is the oracle: a recorded run is asked everything that Ray was asked, and answers what Ray answered.
 
-The run is long over and its cluster gone: it is opened, ingested and closed as any dead session is, and asked through
-the whole server.
+The run is opened, ingested and asked through the whole server.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import time
 
 import pytest
 from starlette.types import ASGIApp
 
 from answer_differences import Review, differences, read_reviewed, trace_by_task
 from asking import ask
-from conditions import eventually
 from goldensession import Ingested, Moments
-from raycapture import MOMENTS, SESSION, RayCapture, Recorded
-from raykeeper.clock import SystemClock
-from raykeeper.history.app import make_app
+from raycapture import MOMENTS, NODES, SESSION, RayCapture, Recorded
 from raykeeper.history.asked import MetricsLinks
-from raykeeper.history.catalog import Catalog
-from raykeeper.history.database import Database
-from raykeeper.history.heartbeats import Heartbeats
-from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
-from raykeeper.history.logs.logstore import LogStore
-from raykeeper.history.pages.dashboard import DashboardFiles
-from raykeeper.history.parts import Parts
-from raykeeper.history.storeclock import StoreClock
+from raykeeper.layout.keys import node_record_key
+from whole_history import whole_server
 
 REVIEWED = Path(__file__).parent / "reviewed_differences.yaml"
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
@@ -40,7 +32,7 @@ async def test_every_answer_equals_rays_but_for_reviewed_differences(
     review = Review(read_reviewed(REVIEWED))
     asked_paths = 0
     for moment in MOMENTS:
-        async with whole_server(ingested_moments[moment], tmp_path / moment) as app:
+        async with recorded_server(ingested_moments[moment], tmp_path / moment) as app:
             for recorded in raycapture.requests(moment):
                 if _is_of_files(recorded):
                     continue
@@ -61,7 +53,7 @@ async def test_metric_panels_get_the_name_of_the_past_session(
     raycapture: RayCapture, ingested_moments: Moments, tmp_path: Path, name: str
 ) -> None:
     links = MetricsLinks(grafana_host="http://10.77.0.1:3000")
-    async with whole_server(ingested_moments["final"], tmp_path, links) as app:
+    async with recorded_server(ingested_moments["final"], tmp_path, links) as app:
         answered = await ask(app, f"{PREFIX}/api/{name}")
     theirs = raycapture.extra(f"{name}_ok")
     assert answered.status == 200
@@ -69,30 +61,14 @@ async def test_metric_panels_get_the_name_of_the_past_session(
 
 
 @asynccontextmanager
-async def whole_server(ingested: Ingested, folder: Path, links: MetricsLinks | None = None) -> AsyncIterator[ASGIApp]:
-    """The history server over a store that it sees for the first time, once it has read the session."""
-    clock, store = SystemClock(), ingested.store
-    sessions = Sessions(store, clock, SessionsSettings(folder))
-    database = Database(folder)
-    parts = Parts(
-        catalog=Catalog(store, clock),
-        heartbeats=Heartbeats(store, clock, StoreClock(store, clock)),
-        sessions=sessions,
-        database=database,
-        logs=LogStore(store, clock),
-        dashboard=DashboardFiles({}),
-        links=links or MetricsLinks(),
-    )
-
-    async def is_read() -> bool:
-        return (await sessions.open(SESSION)).progress.is_done
-
-    try:
-        await eventually(is_read)
-        yield make_app(parts)
-    finally:
-        await sessions.close()
-        await database.close()
+async def recorded_server(
+    ingested: Ingested, folder: Path, links: MetricsLinks | None = None
+) -> AsyncIterator[ASGIApp]:
+    """The server at a recorded moment: Ray was asked while it ran, so its heartbeats stay fresh through the test."""
+    for node in NODES:
+        os.utime(ingested.folder / "store" / node_record_key(SESSION, node.node_id), (time() + 3600, time() + 3600))
+    async with whole_server(ingested.store, SESSION, folder, links=links) as app:
+        yield app
 
 
 def _of_this_session(data: dict[str, object]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response, trouble_response
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints import ended
 from raykeeper.history.endpoints.captured import CAPTURED_ACTORS, captured_page
 from raykeeper.history.endpoints.filters import (
     ACTOR_ID_BYTES,
@@ -40,13 +41,13 @@ ACTORS = TableList(
         "placement_group_id": FilterColumn("id", is_absent_if_null=True),
         "repr_name": FilterColumn(sql="coalesce(repr_name, '')"),
     },
-    relation="(SELECT * FROM actors WHERE has_definition)",
+    relation=ended.ACTORS,
     order="actor_id",
 )
 
 ACTORS_BY_CLASS = """
     SELECT class_name, state, count(*) AS actors, min(actor_id) AS first_actor_id
-    FROM actors WHERE has_definition AND {where} GROUP BY class_name, state ORDER BY first_actor_id
+    FROM {relation} WHERE {where} GROUP BY class_name, state ORDER BY first_actor_id
 """
 
 COUNTED_ACTORS = "SELECT count(*) AS actors FROM actors WHERE has_definition"
@@ -70,7 +71,7 @@ async def summarize_actors(request: Request, asked: Asked) -> Response:
         where = to_condition(typed_filters(query.filters, ACTORS.columns), ACTORS.columns)
         if captured := await captured_page(asked, replace(query, limit=sys.maxsize), CAPTURED_ACTORS, ACTORS.columns):
             return summary_response(captured, actor_summary(counted_by_class(captured.rows)))
-        rows = await asked.rows(ACTORS_BY_CLASS.format(where=where.sql), where.params)
+        rows = await asked.rows(ACTORS_BY_CLASS.format(relation=ended.ACTORS, where=where.sql), where.params)
         [total] = await asked.rows(COUNTED_ACTORS)
     except (InvalidQuery, Unanswerable):
         return trouble_response()  # Ray catches nothing here

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.answers import Listed, json_response, text_response
 from raykeeper.history.asked import Asked
+from raykeeper.history.endpoints.ended import ended_at, ended_job
 from raykeeper.history.endpoints.filters import Columns, FilterColumn
 from raykeeper.history.endpoints.joblist import all_jobs
 from raykeeper.history.endpoints.listing import answer_list, list_rows
@@ -34,13 +37,19 @@ DETAILED = (
 )
 
 
+async def known_jobs(asked: Asked) -> list[dict[str, Any]]:
+    """All jobs; none of a dead cluster is at work."""
+    end = ended_at(asked.session)
+    return [ended_job(job, end) for job in await all_jobs(asked)]
+
+
 async def list_jobs(_: Request, asked: Asked) -> Response:
-    return json_response(await all_jobs(asked))
+    return json_response(await known_jobs(asked))
 
 
 async def get_job(request: Request, asked: Asked) -> Response:
     wanted = request.path_params["job_or_submission_id"]
-    for job in await all_jobs(asked):
+    for job in await known_jobs(asked):
         if wanted in (job.get("submission_id"), job.get("job_id")):
             return json_response(job)
     return text_response(f"Job {wanted} does not exist", 404)
@@ -52,4 +61,4 @@ async def list_job_states(request: Request, asked: Asked) -> Response:
 
 async def job_page(asked: Asked, query: StateQuery) -> Listed:
     shown = DETAILED if query.is_detailed else LISTED
-    return list_rows(await all_jobs(asked), query, COLUMNS, shown, key=lambda job: job["job_id"] or "")
+    return list_rows(await known_jobs(asked), query, COLUMNS, shown, key=lambda job: job["job_id"] or "")

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import dashboard_response
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints import ended
 from raykeeper.history.endpoints.captured import CAPTURED_ACTORS, captured_rows
 from raykeeper.history.endpoints.nodestatistics import POLLED, WorkerCounters, last_counters
 from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
@@ -22,8 +23,8 @@ NIL_NODE_ID = "f" * 56
 
 ACTORS = """
     SELECT actors.*, nodes.node_ip
-    FROM actors LEFT JOIN nodes ON nodes.node_id = actors.node_id
-    WHERE actors.has_definition AND {which} ORDER BY actor_id
+    FROM {relation} AS actors LEFT JOIN nodes ON nodes.node_id = actors.node_id
+    WHERE {which} ORDER BY actor_id
 """
 
 _remembered = RememberedBodies()
@@ -74,9 +75,10 @@ async def read_actors(
     if captured is not None:
         rows = [captured_actor(row) for row in captured if values is None or row[column] in values]
     elif values is None:
-        rows = await asked.rows(ACTORS.format(which="TRUE"))
+        rows = await asked.rows(ACTORS.format(relation=ended.ACTORS, which="TRUE"))
     else:
-        rows = await asked.rows(ACTORS.format(which=f"actors.{column} IN (SELECT unnest($ids))"), {"ids": values})
+        which = f"actors.{column} IN (SELECT unnest($ids))"
+        rows = await asked.rows(ACTORS.format(relation=ended.ACTORS, which=which), {"ids": values})
     return {row["actor_id"]: logical_actor(row, counters) for row in rows}
 
 

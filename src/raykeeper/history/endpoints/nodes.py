@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import InvalidQuery, Listed
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints import ended
 from raykeeper.history.endpoints.captured import CAPTURED_NODES, captured_page
 from raykeeper.history.endpoints.filters import NODE_ID_BYTES, FilterColumn
 from raykeeper.history.endpoints.listing import TableList, answer_list, list_table
@@ -23,7 +24,7 @@ NODES = TableList(
         "state": FilterColumn("word"),
         "node_name": FilterColumn(),
     },
-    relation="(SELECT * FROM nodes WHERE has_definition)",
+    relation=ended.NODES,
     order="node_id",
     source_columns=frozenset({"node_id", "state", "node_name"}),
 )

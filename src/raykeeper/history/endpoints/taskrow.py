@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from raykeeper.history.asked import Row
+from raykeeper.history.endpoints.ended import CLUSTER_ENDED
 from raykeeper.history.endpoints.redaction import masked_environment_text
 from raykeeper.history.tables import TASK_STATES, state_column
 
@@ -57,9 +58,9 @@ def detailed_task(row: Row) -> dict[str, Any]:
         "profiling_data": profiling_data(row),
         "creation_time_ms": _ms(row["creation_ns"]),
         "start_time_ms": _ms(row["start_ns"]),
-        "end_time_ms": _ms(row["end_ns"]),
+        "end_time_ms": _ms(_end_ns(row)),
         "task_log_info": _log_info(row),
-        "error_message": _plain(row["error_message"]),
+        "error_message": CLUSTER_ENDED if row["closed_by"] == "cluster" else _plain(row["error_message"]),
         "is_debugger_paused": None,
         "call_site": row["call_site"] or None,
         "label_selector": _json(row["label_selector"]),
@@ -73,6 +74,12 @@ def state_events(row: Row) -> list[dict[str, Any]]:
     if row["state"] == "FAILED" and "FAILED" not in times:
         times["FAILED"] = row["end_ns"]  # its worker or job ended without a word
     return [{"state": state, "created_ms": _ms(times[state])} for state in TASK_STATES if state in times]
+
+
+def _end_ns(row: Row) -> int | None:
+    """What a task did not end, its cluster's end did."""
+    ended: int | None = row["closed_ns"] if row["closed_by"] == "cluster" else row["end_ns"]
+    return ended
 
 
 def profiling_data(row: Row) -> dict[str, Any]:

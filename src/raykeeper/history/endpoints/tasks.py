@@ -63,8 +63,7 @@ PAGE_BOUNDS = """
 
 DETAILED_TASKS = """
     SELECT tasks.* EXCLUDE (
-        spans, reported_error, function_module, function_class, function_name, task_name, actor_repr_name, closed_by,
-        closed_ns
+        spans, reported_error, function_module, function_class, function_name, task_name, actor_repr_name
     ), to_json(list_transform(spans, lambda span: {{
         'start_time': span.start_ns / 1e6, 'end_time': span.end_ns / 1e6,
         'extra_data': TRY_CAST(span.extra_data AS JSON), 'event_name': span.event_name

@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - relations are made of texts of our own
 """`/api/v0/workers`: worker processes, and drivers as Ray counts them among workers."""
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import Listed
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints import ended
 from raykeeper.history.endpoints.captured import CAPTURED_WORKERS, captured_page
 from raykeeper.history.endpoints.filters import FilterColumn
 from raykeeper.history.endpoints.listing import TableList, answer_list, list_table
@@ -16,18 +18,15 @@ from raykeeper.history.endpoints.statequery import StateQuery
 
 NEVER_LAUNCHED = 2**64 - 1  # Ray's -1 in an unsigned field: nobody launched a driver
 
-WORKERS_AND_DRIVERS = """(
+WORKERS_AND_DRIVERS = f"""(
     SELECT worker_id, is_alive, worker_type, exit_type, workers.node_id, nodes.node_ip AS ip, pid, exit_detail,
            launch_ms, launched_ms, start_ms, end_ms
-    FROM workers LEFT JOIN nodes ON nodes.node_id = workers.node_id
-    WHERE workers.has_definition
+    FROM {ended.WORKERS} AS workers LEFT JOIN nodes ON nodes.node_id = workers.node_id
     UNION ALL
-    SELECT rpad(job_id, 56, 'f') AS worker_id, finished_ns IS NULL AS is_alive, 'DRIVER' AS worker_type,
-           if(finished_ns IS NULL, NULL, 'INTENDED_USER_EXIT') AS exit_type, driver_node_id AS node_id,
-           nodes.node_ip AS ip, driver_pid AS pid, NULL AS exit_detail, NULL AS launch_ms, NULL AS launched_ms,
-           created_ns // 1000000 AS start_ms, finished_ns // 1000000 AS end_ms
-    FROM jobs LEFT JOIN nodes ON nodes.node_id = jobs.driver_node_id
-    WHERE jobs.has_definition
+    SELECT rpad(job_id, 56, 'f') AS worker_id, ended_ns IS NULL AS is_alive, 'DRIVER' AS worker_type, exit_type,
+           driver_node_id AS node_id, nodes.node_ip AS ip, driver_pid AS pid, exit_detail, NULL AS launch_ms,
+           NULL AS launched_ms, created_ns // 1000000 AS start_ms, ended_ns // 1000000 AS end_ms
+    FROM {ended.DRIVERS} AS drivers LEFT JOIN nodes ON nodes.node_id = drivers.driver_node_id
 )"""
 
 WORKERS = TableList(
