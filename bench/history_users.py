@@ -1,0 +1,127 @@
+"""History under its everyday load: fifty people with a dashboard open, which asks again every four seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiohttp
+
+from bed.minio import BUCKET, Minio
+from bed.ports import free_port
+from bed.runs import end_run, new_run
+from bench.figures import Figure
+from bench.resources import cpu_seconds, peak_mb
+from bench.sessions import SessionSpec, write_session
+from raykeeper.storage.opening import open_store
+from raykeeper.storage.settings.urls import parse_store_url
+
+USERS, SESSIONS, TASKS = 50, 20, 10_000
+REFRESH_SECONDS = 4.0  # of Ray's dashboard
+MEASURED_SECONDS = 60.0
+PAGES = (
+    ("api/jobs/", "api/cluster_status?format=1", "api/v0/tasks/summarize"),
+    ("nodes?view=summary",),
+    ("logical/actors",),
+    ("api/v0/tasks?detail=1&limit=10000&filter_keys=job_id&filter_predicates=%3D&filter_values=01000000",),
+    ("api/v0/tasks?limit=100&filter_keys=state&filter_predicates=%3D&filter_values=FAILED",),
+)
+"""What the pages of the dashboard ask for at each refresh: overview, cluster, actors, a job's tasks, failed tasks."""
+
+
+def run() -> Iterator[Figure]:
+    """Each user stays on one page of one session; users are spread evenly over pages and sessions."""
+    folder = new_run()
+    minio = Minio.create(folder / "minio")
+    minio.up()
+    try:
+        with tempfile.TemporaryDirectory() as cache:
+            yield from asyncio.run(_measure(minio, cache))
+    finally:
+        end_run(folder)
+
+
+async def _measure(minio: Minio, cache: str) -> list[Figure]:
+    url = f"s3://{BUCKET}/users?endpoint={minio.endpoint}&path_style=true"
+    keys = {"AWS_ACCESS_KEY_ID": minio.access_key, "AWS_SECRET_ACCESS_KEY": minio.secret_key}
+    specs = [SessionSpec(TASKS, cluster=f"users-{number}") for number in range(SESSIONS)]
+    store = open_store(parse_store_url(url, keys))
+    for spec in specs:
+        await write_session(store, spec)
+    async with _a_server(url, keys, cache) as (server, http):
+        for spec in specs:
+            await _ask(http, spec, "api/v0/tasks?limit=1")
+        before = cpu_seconds(server)
+        took, answered = await _visits(http, specs)
+        cpu = (cpu_seconds(server) - before) / MEASURED_SECONDS * 100
+        return _figures(sorted(took), answered, cpu, peak_mb(server))
+
+
+def _figures(took: list[float], answered: Counter[int], cpu: float, memory: float) -> list[Figure]:
+    p95 = took[math.ceil(len(took) * 0.95) - 1] * 1000
+    baseline = f"{len(took)} requests, median {took[len(took) // 2] * 1000:.0f} ms, {cpu:.0f} % of a core"
+    refused = sum(count for status, count in answered.items() if status != 200)
+    return [
+        Figure("50 users on 20 sessions, p95", p95, "ms", 300, "less", baseline),
+        Figure("50 users on 20 sessions, refused or failed", refused, "answers", 0, "less", f"peak {memory:.0f} MB"),
+    ]
+
+
+async def _visits(http: aiohttp.ClientSession, specs: list[SessionSpec]) -> tuple[list[float], Counter[int]]:
+    took: list[float] = []
+    answered: Counter[int] = Counter()
+    until = time.monotonic() + MEASURED_SECONDS
+
+    async def visit(user: int) -> None:
+        await asyncio.sleep(random.Random(user).uniform(0, REFRESH_SECONDS))
+        while (began := time.monotonic()) < until:
+            for path in PAGES[user % len(PAGES)]:
+                asked = time.monotonic()
+                answered[await _ask(http, specs[user % SESSIONS], path)] += 1
+                took.append(time.monotonic() - asked)
+            await asyncio.sleep(max(0.0, began + REFRESH_SECONDS - time.monotonic()))
+
+    await asyncio.gather(*(visit(user) for user in range(USERS)))
+    return took, answered
+
+
+async def _ask(http: aiohttp.ClientSession, spec: SessionSpec, path: str) -> int:
+    async with http.get(f"/s/{spec.id.namespace}/{spec.id.cluster}/{spec.id.session}/{path}") as answer:
+        await answer.read()
+        return answer.status
+
+
+@contextlib.asynccontextmanager
+async def _a_server(url: str, keys: dict[str, str], cache: str) -> AsyncIterator[tuple[int, aiohttp.ClientSession]]:
+    """A history server with its default settings: its pid, and a client that keeps its connections."""
+    port = free_port()
+    command = [str(Path(sys.executable).with_name("raykeeper")), "history", f"--store={url}"]
+    flags = [f"--bind=127.0.0.1:{port}", f"--cache-dir={cache}", "--log-level=error"]
+    process = await asyncio.create_subprocess_exec(*command, *flags, env=os.environ | keys)
+    timeout = aiohttp.ClientTimeout(total=300)
+    connections = aiohttp.TCPConnector(limit=USERS)
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=timeout, connector=connections) as http:
+            await _listening(http)
+            yield process.pid, http
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _listening(http: aiohttp.ClientSession) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(aiohttp.ClientConnectionError):
+                async with http.get("/readz"):
+                    return
+            await asyncio.sleep(0.1)
