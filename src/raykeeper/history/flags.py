@@ -28,16 +28,16 @@ _WITHOUT_EFFECT = (
     Flag("kubeconfigs", "Accepted and ignored: running clusters are read from the store too."),
     Flag(
         "use-kubernetes-proxy",
-        "Accepted and ignored: no request goes to a cluster.",
+        "Accepted and ignored: no request goes to a Ray cluster.",
         parse=parse_switch,
     ),
     Flag(
         "use-auth-token-mode",
-        "Accepted and ignored: no request goes to a cluster, so no token of Ray's is needed.",
+        "Accepted and ignored: no request goes to a Ray cluster, so no token of Ray's is needed.",
         parse=parse_switch,
     ),
-    Flag("kube-api-qps", "Accepted and ignored: Kubernetes is not asked."),
-    Flag("kube-api-burst", "Accepted and ignored: Kubernetes is not asked."),
+    Flag("kube-api-qps", "Accepted and ignored: Kubernetes is watched, not asked."),
+    Flag("kube-api-burst", "Accepted and ignored: Kubernetes is watched, not asked."),
     Flag("session-process-timeout", "Accepted and ignored: a session answers while it is still being read."),
     Flag("session-cache-size", "Accepted and ignored: see --cache-mb."),
     Flag("session-cache-max-memory", "Accepted and ignored: sessions are not kept in memory."),
@@ -80,6 +80,28 @@ _OURS = (
         "MB of memory for all queries together; beyond that they use the disk.",
         default="512",
         variable="RAYKEEPER_QUERY_MEMORY_MB",
+    ),
+    Flag(
+        "kubernetes-facts",
+        "Whether to record what Kubernetes says about Ray clusters, such as why a pod was killed: on, off, or auto "
+        "(in a pod with a service account, and with --kubeconfig).",
+        default="auto",
+        variable="RAYKEEPER_KUBERNETES_FACTS",
+    ),
+    Flag(
+        "kubeconfig",
+        "File that says how to reach the API server; where not given, $KUBECONFIG, the pod's service account, "
+        "~/.kube/config.",
+    ),
+    Flag(
+        "kubernetes-namespaces",
+        "Namespaces to record, separated by commas; where not given, all.",
+        variable="RAYKEEPER_KUBERNETES_NAMESPACES",
+    ),
+    Flag(
+        "kubernetes-lease-namespace",
+        "Namespace of the Lease by which replicas agree on who records; where not given, the pod's own.",
+        variable="RAYKEEPER_KUBERNETES_LEASE_NAMESPACE",
     ),
     *LOG_FLAGS,
 )

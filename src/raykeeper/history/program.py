@@ -6,10 +6,11 @@ import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import uvloop
+from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
@@ -22,6 +23,7 @@ from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
 from raykeeper.history.kubefacts.reading import KubeFactsReader
 from raykeeper.history.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.logs.logstore import LogStore
+from raykeeper.history.observer.wanted import is_wanted
 from raykeeper.history.pages.dashboard import find_dashboard
 from raykeeper.history.parts import Parts
 from raykeeper.history.serving import make_server, open_listener
@@ -43,12 +45,21 @@ def serve(settings: HistorySettings, environment: Mapping[str, str]) -> int:
     folder = _cache_folder(settings.cache.folder)
     address = parse_address("--bind", settings.bind) or Address("127.0.0.1", 0)
     with open_listener("--bind", settings.bind, address) as listener:
-        uvloop.run(_answer(settings, store, folder, listener))
+        uvloop.run(_answer(settings, store, folder, listener, environment))
     return 0
 
 
-async def _answer(settings: HistorySettings, store: StoreSettings, folder: Path, listener: socket.socket) -> None:
-    async with built_parts(settings, store, folder) as parts:
+async def _answer(
+    settings: HistorySettings,
+    store: StoreSettings,
+    folder: Path,
+    listener: socket.socket,
+    environment: Mapping[str, str],
+) -> None:
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(built_parts(settings, store, folder))
+        if is_wanted(settings.kubernetes, environment):
+            await stack.enter_async_context(_observing(settings, store, environment, parts.metrics.registry))
         server = make_server(make_app(parts))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -81,6 +92,15 @@ async def built_parts(settings: HistorySettings, store: StoreSettings, folder: P
     finally:
         await sessions.close()
         await database.close()
+
+
+def _observing(
+    settings: HistorySettings, store: StoreSettings, environment: Mapping[str, str], registry: CollectorRegistry
+) -> AbstractAsyncContextManager[None]:
+    # Imported here because a client of Kubernetes costs 10 MB, which a server elsewhere need not pay.
+    from raykeeper.history.observer.starting import observing
+
+    return observing(settings.kubernetes, store, environment, registry)
 
 
 def _store_settings(store: HistoryStoreSettings, environment: Mapping[str, str]) -> StoreSettings:

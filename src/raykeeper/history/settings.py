@@ -10,6 +10,7 @@ from raykeeper.logs import LogSettings
 
 GIB = 1024 * 1024 * 1024
 AuthMode = Literal["none", "token"]
+FactsMode = Literal["auto", "on", "off"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,21 @@ class GrafanaSettings:
 
 
 @dataclass(frozen=True)
+class KubernetesSettings:
+    """Whether what Kubernetes says about Ray clusters is recorded, and from where."""
+
+    facts: FactsMode = "auto"
+    """`auto` records in a pod with a service account and with `--kubeconfig` (`--kubernetes-facts`,
+    `RAYKEEPER_KUBERNETES_FACTS`)."""
+    kubeconfig: Path | None = None
+    """How the API server is reached from outside (`--kubeconfig`); None looks as kubectl does."""
+    namespaces: tuple[str, ...] = ()
+    """Those that are watched (`--kubernetes-namespaces`); none stands for all."""
+    lease_namespace: str = ""
+    """Where replicas agree on who records (`--kubernetes-lease-namespace`); empty for the pod's own."""
+
+
+@dataclass(frozen=True)
 class HistorySettings:
     """Everything that can be set, in groups."""
 
@@ -83,6 +99,8 @@ class HistorySettings:
     """Copies of objects on the local disk."""
     grafana: GrafanaSettings = field(default_factory=GrafanaSettings)
     """Metrics of past sessions."""
+    kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
+    """What Kubernetes says about Ray clusters."""
     logs: LogSettings = field(default_factory=LogSettings)
     """The server's own log lines; the level is `--log-level` or the variable `RAYKEEPER_LOG_LEVEL`."""
     ignored: tuple[str, ...] = ()

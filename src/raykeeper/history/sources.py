@@ -5,7 +5,9 @@ Which one counts: a flag, then an environment variable, then the store's file, w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import cast, get_args
 
 from raykeeper.errors import Misconfigured
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
@@ -13,9 +15,11 @@ from raykeeper.history.loopback import is_loopback
 from raykeeper.history.settings import (
     AccessSettings,
     CacheSettings,
+    FactsMode,
     GrafanaSettings,
     HistorySettings,
     HistoryStoreSettings,
+    KubernetesSettings,
 )
 from raykeeper.logs import LogSettings
 from raykeeper.settings.addresses import parse_address
@@ -23,11 +27,12 @@ from raykeeper.settings.arguments import parse_arguments
 from raykeeper.settings.log_values import parse_encoder, parse_log_level
 from raykeeper.settings.sources import Sources
 from raykeeper.settings.store_choice import read_store_choice
-from raykeeper.settings.values import parse_mebibytes, parse_optional_path, parse_path
+from raykeeper.settings.values import parse_mebibytes, parse_optional_path, parse_path, parse_text
 from raykeeper.settings.variables import Variables
 
 KUBERAY_BIND = ":8080"
 _LEAST_TOKEN_LENGTH = 16  # of random characters: not to be guessed over a network
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LATER_MODES = ("oidc", "ram", "kubernetes")
 
 
@@ -47,6 +52,7 @@ def read_settings(
         dashboard_dir=sources.read("dashboard-dir", parse_optional_path, None),
         cache=_cache(sources),
         grafana=_grafana(sources.variables),
+        kubernetes=_kubernetes(sources),
         logs=_logs(sources),
         ignored=tuple(f"--{name}" for name in WITHOUT_EFFECT if name in sources.given),
     )
@@ -109,6 +115,31 @@ def _grafana(variables: Variables) -> GrafanaSettings:
         cluster_filter=variables.text("RAY_GRAFANA_CLUSTER_FILTER"),
         prometheus_name=variables.text("RAY_PROMETHEUS_NAME") or default.prometheus_name,
     )
+
+
+def _kubernetes(sources: Sources) -> KubernetesSettings:
+    default = KubernetesSettings()
+    return KubernetesSettings(
+        facts=sources.read("kubernetes-facts", _parse_facts_mode, default.facts),
+        kubeconfig=sources.read("kubeconfig", parse_optional_path, None),
+        namespaces=sources.read("kubernetes-namespaces", _parse_names, default.namespaces),
+        lease_namespace=sources.read("kubernetes-lease-namespace", parse_text, default.lease_namespace),
+    )
+
+
+def _parse_facts_mode(setting: str, text: str) -> FactsMode:
+    for mode in get_args(FactsMode):
+        if text == mode:
+            return cast(FactsMode, mode)
+    raise Misconfigured(setting, text, "use on, off or auto")
+
+
+def _parse_names(setting: str, text: str) -> tuple[str, ...]:
+    """Names of namespaces, each once and in order, so that two spellings of the same are the same."""
+    names = {name.strip() for name in text.split(",")} if text else set()
+    if any(not _NAMESPACE.fullmatch(name) for name in names):
+        raise Misconfigured(setting, text, "use names of namespaces, separated by commas")
+    return tuple(sorted(names))
 
 
 def _parse_listener(setting: str, text: str) -> str:

@@ -116,6 +116,8 @@ class ClusterFact(Fact, frozen=True, kw_only=True, omit_defaults=True, tag="clus
     state: str = ""
     """`ready`, `suspended`, `failed` or empty, as its status says."""
     reason: str = ""
+    suspend: bool = False
+    """Somebody asked for it to be without pods for a while."""
     created_at: datetime | None = None
     deletion_requested_at: datetime | None = None
     deleted: bool = False

@@ -1,0 +1,152 @@
+"""Follows each cluster that was seen alive to its end and has that written down; through notes, also over restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from raykeeper.clock import Clock
+from raykeeper.errors import RaykeeperError
+from raykeeper.history.observer.ending import LATE_SECONDS, ending_of
+from raykeeper.history.observer.metrics import ObserverMetrics
+from raykeeper.history.observer.notes import Notes
+from raykeeper.history.observer.roster import Roster
+from raykeeper.history.observer.sessionends import Ending, SessionEnds
+from raykeeper.kube.backoff import Backoff
+from raykeeper.layout.keys import ClusterId
+from raykeeper.layout.records import CLUSTER_DELETED
+from raykeeper.logs import Log
+
+_LOOK_SECONDS = 1.0
+_VISITED_AT_ONCE = 16
+_HEAD_SECONDS = 5.0  # between two looks whether the head of a cluster that is gone has gone too
+_RETRY = Backoff(base=2.0, limit=60.0, jitter=0.2)
+_SETTLE_SECONDS = 3.0  # an operator makes a new head within seconds: then nothing is lost that would not be seen anyway
+
+log = Log("raykeeper.history.observer")
+
+
+@dataclass
+class _Case:
+    """One cluster that was seen alive by this observer."""
+
+    due_at: float
+    """When it is looked at next, in steady time."""
+    was_there: bool = True
+    """False for one that was gone when this observer began; a note says it was seen."""
+    gone_at: float | None = None
+    ending: Ending | None = None
+    """What was written down last."""
+    failures: int = 0
+
+
+class Closer:
+    """All clusters that were seen and are not closed for good."""
+
+    def __init__(
+        self,
+        roster: Roster,
+        notes: Notes,
+        ends: SessionEnds,
+        clock: Clock,
+        metrics: ObserverMetrics,
+        may_write: Callable[[], bool],
+    ) -> None:
+        self._roster = roster
+        self._notes = notes
+        self._ends = ends
+        self._clock = clock
+        self._metrics = metrics
+        self._may_write = may_write
+        self._cases: dict[ClusterId, _Case] = {}
+        self._due: set[ClusterId] = set()
+
+    def look_at(self, cluster: ClusterId) -> None:
+        """Something about the cluster's life changed."""
+        case = self._cases.get(cluster)
+        if case is None and self._roster.sight(cluster.uid).is_there:
+            case = self._cases[cluster] = _Case(self._clock.steady())
+        if case is not None:  # else only pods of it were seen, which are no proof that it lived under our eyes
+            case.due_at = min(case.due_at, self._clock.steady() + _SETTLE_SECONDS)
+            self._due.add(cluster)
+
+    async def run(self) -> None:
+        """Look and close until cancelled. Assumes that the roster holds all there is."""
+        await self._recall()
+        while True:
+            if not self._may_write() or not await self._visit_due():
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _visit_due(self) -> bool:
+        """Look at some clusters whose time has come; whether more wait."""
+        now = self._clock.steady()
+        due = [cluster for cluster in self._due if self._cases[cluster].due_at <= now]
+        await asyncio.gather(*map(self._visit, due[:_VISITED_AT_ONCE]))
+        return len(due) > _VISITED_AT_ONCE
+
+    async def _recall(self) -> None:
+        """Take up the clusters that were noted before; those that are not there any more went unseen."""
+        failures = 0
+        while True:
+            try:
+                noted = await self._notes.load()
+                break
+            except RaykeeperError as exc:
+                failures += 1
+                log.warning("notes about clusters cannot be read", cause=str(exc))
+                await asyncio.sleep(_RETRY.delay(failures))
+        for cluster in noted - self._cases.keys():
+            self._cases[cluster] = _Case(self._clock.steady(), was_there=False)
+            self._due.add(cluster)
+
+    async def _visit(self, cluster: ClusterId) -> None:
+        case = self._cases[cluster]
+        case.due_at = float("inf")
+        self._due.discard(cluster)
+        try:
+            await self._follow(cluster, case)
+            case.failures = 0
+        except RaykeeperError as exc:
+            case.failures += 1
+            if case.failures == 1:
+                log.warning("end of a cluster cannot be written yet", cluster=str(cluster), cause=str(exc))
+            self._again(cluster, _RETRY.delay(case.failures))
+
+    async def _follow(self, cluster: ClusterId, case: _Case) -> None:
+        """One look at a cluster: note it, close its session, or forget it."""
+        sight, now = self._roster.sight(cluster.uid), self._clock.steady()
+        if sight.is_there:
+            case.gone_at = None
+            await self._notes.add(cluster)
+        elif case.gone_at is None:
+            case.gone_at = now
+        gone_seconds = now - case.gone_at if case.gone_at is not None else 0.0
+        reason = ending_of(sight, gone_seconds=gone_seconds)
+        if reason is None:
+            case.ending = None
+            if not sight.is_there:
+                self._again(cluster, _HEAD_SECONDS)
+            return
+        await self._close(cluster, case, reason)
+        if reason == CLUSTER_DELETED:
+            await self._part_from(cluster, gone_seconds)
+
+    async def _close(self, cluster: ClusterId, case: _Case, reason: str) -> None:
+        if case.ending is None or case.ending.reason != reason:
+            case.ending = Ending(reason, await self._ends.now() if case.was_there else None)
+        if await self._ends.close(cluster, case.ending):
+            self._metrics.closed.labels(reason).inc()
+
+    async def _part_from(self, cluster: ClusterId, gone_seconds: float) -> None:
+        """Forget a cluster that is closed, after a last look for sessions that came late."""
+        if gone_seconds < LATE_SECONDS:
+            self._again(cluster, LATE_SECONDS - gone_seconds)
+            return
+        await self._notes.remove(cluster)
+        del self._cases[cluster]
+
+    def _again(self, cluster: ClusterId, seconds: float) -> None:
+        if cluster in self._cases:
+            self._cases[cluster].due_at = self._clock.steady() + seconds
+            self._due.add(cluster)
