@@ -83,6 +83,9 @@ CLUSTER_EVENT_TYPES = tuple(
     for kind in ("DEFINITION", "LIFECYCLE")
 )
 
+CLUSTER_PARTITION = -1
+"""Of the events that are about no task."""
+
 MACROS = """
 CREATE OR REPLACE MACRO hex_id(text) AS lower(hex(from_base64(text)));
 CREATE OR REPLACE MACRO real_id(text) AS CASE WHEN trim(hex_id(text), 'f') = '' THEN NULL ELSE hex_id(text) END;
@@ -97,8 +100,14 @@ def read_events(file_parameter: str) -> str:
     return f"read_json({file_parameter}, format = 'newline_delimited', columns = {{{spelled}}})"
 
 
-def task_rows(file_parameter: str, partition_bits: int) -> str:
-    """A query: every event of a task as a partial row of `tasks`, and the range of task ids it belongs to."""
+def event_rows(file_parameter: str, partition_bits: int) -> str:
+    """A query: every event as a partial row of `tasks`, and the range of task ids it belongs to.
+
+    Events about no task are in `CLUSTER_PARTITION`, with what they say of the cluster as JSON. One reading for both:
+    the lines are most of the work.
+    """
+    cluster = ", ".join(f"{payload}: {payload}" for payload in CLUSTER_PAYLOADS)
+    has_payload = " OR ".join(f"{payload} IS NOT NULL" for payload in CLUSTER_PAYLOADS)
     return f"""
 WITH payloads AS (
     SELECT *, taskDefinitionEvent AS d, actorTaskDefinitionEvent AS a, taskLifecycleEvent AS l, taskProfileEvents AS p
@@ -106,32 +115,31 @@ WITH payloads AS (
 ),
 events AS (
     SELECT *,
-        hex_id(coalesce(d.taskId, a.taskId, l.taskId, p.taskId)) AS task_id,
+        coalesce(hex_id(coalesce(d.taskId, a.taskId, l.taskId, p.taskId)), '') AS task_id,
         coalesce(d.taskFunc, a.actorFunc) AS f,
         list_sort(l.stateTransitions) AS transitions,
         list_transform(transitions, lambda t: t.state) AS states
     FROM payloads
 )
 SELECT
-    ('0x' || task_id[1:2])::INTEGER >> {8 - partition_bits} AS partition,
+    CASE task_id WHEN '' THEN {CLUSTER_PARTITION} ELSE ('0x' || left(task_id, 2))::INTEGER >> {8 - partition_bits} END
+        AS partition,
     eventType AS event_type,
+    CASE WHEN {has_payload} THEN to_json({{{cluster}}}) END AS cluster,
     {_TASK_COLUMNS}
 FROM events
-WHERE task_id <> ''
 """
 
 
-def cluster_rows(file_parameter: str) -> str:
-    """A query: every other event with its payload about the cluster, if it has one that we know."""
-    task_ids = ", ".join(f"{payload}.taskId" for payload in TASK_PAYLOADS)
-    has_payload = " OR ".join(f"{payload} IS NOT NULL" for payload in CLUSTER_PAYLOADS)
+def cluster_rows(events: str) -> str:
+    """A query: the events about no task, out of their partition's partial rows, each payload in its type again."""
+    payloads = ", ".join(f"{name} {kind}" for name, kind in CLUSTER_PAYLOADS.items())
     return f"""
 SELECT
-    eventType AS event_type,
-    NOT ({has_payload}) AND (eventType IS NULL OR eventType IN {TASK_EVENT_TYPES + CLUSTER_EVENT_TYPES}) AS is_odd,
-    {", ".join(CLUSTER_PAYLOADS)}
-FROM {read_events(file_parameter)}
-WHERE coalesce({task_ids}, '') = ''
+    event_type,
+    cluster IS NULL AND (event_type IS NULL OR event_type IN {TASK_EVENT_TYPES + CLUSTER_EVENT_TYPES}) AS is_odd,
+    {", ".join(f"payloads.{name} AS {name}" for name in CLUSTER_PAYLOADS)}
+FROM (SELECT event_type, cluster, cluster::STRUCT({payloads}) AS payloads FROM {events})
 """
 
 

@@ -10,7 +10,7 @@ import duckdb
 import msgspec
 
 from raykeeper.history.ingest.cleaning import clean_batch, has_torn_slice
-from raykeeper.history.ingest.events import cluster_rows, task_rows
+from raykeeper.history.ingest.events import CLUSTER_PARTITION, cluster_rows, event_rows
 from raykeeper.history.ingest.jobs import Batch, Gap, Projected
 from raykeeper.history.ingest.room import Room
 from raykeeper.history.ingest.sqltext import literal
@@ -38,7 +38,6 @@ class Projector:
         shutil.rmtree(unfinished, ignore_errors=True)
         rows, gaps = self._project_anyhow(batch, unfinished)
         projected = Projected(batch.name, rows, tuple(sorted(gaps)))
-        unfinished.mkdir(exist_ok=True)
         (unfinished / report.name).write_bytes(msgspec.json.encode(projected))
         unfinished.rename(self._partials / batch.name)
         return projected
@@ -55,22 +54,24 @@ class Projector:
         return rows, gaps
 
     def _project_file(self, file: Path, into: Path) -> int:
+        into.mkdir()
         if not file.stat().st_size:
             return 0
         options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {_PARTIAL_ROW_GROUP}"
-        tasks = task_rows("$file", self._partition_bits)
-        copies = (
-            f"COPY ({tasks}) TO {literal(into / 'tasks')} ({options}, PARTITION_BY (partition), OVERWRITE)",
-            f"COPY ({cluster_rows('$file')}) TO {literal(into / 'cluster.parquet')} ({options})",
-        )
-        into.mkdir()
-        return sum(self._room.write(copy, {"file": str(file)}) for copy in copies)
+        events = f"COPY ({event_rows('$file', self._partition_bits)}) TO {literal(into / 'tasks')} "
+        rows = self._room.write(f"{events} ({options}, PARTITION_BY (partition), OVERWRITE)", {"file": str(file)})
+        about_cluster = into / "tasks" / f"partition={CLUSTER_PARTITION}"
+        if about_cluster.exists():
+            query = cluster_rows(f"read_parquet({literal(about_cluster / '*.parquet')}, hive_partitioning = false)")
+            self._room.write(f"COPY ({query}) TO {literal(into / 'cluster.parquet')} ({options})")
+            shutil.rmtree(about_cluster)
+        return rows
 
     def _fits(self, file: Path) -> bool:
         """Whether the very query that will read these lines can."""
         try:
-            for query in (task_rows("$file", self._partition_bits), cluster_rows("$file")):
-                self._room.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {query}", {"file": str(file)})
+            query = event_rows("$file", self._partition_bits)
+            self._room.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {query}", {"file": str(file)})
         except _BAD_LINES:
             return False
         return True
