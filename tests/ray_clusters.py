@@ -24,6 +24,10 @@ from bed.waiting import wait_until
 
 TOKEN = "t0ken-of-this-test"  # a token of Ray's must be long enough to be one
 START_SECONDS = 120.0  # Ray needs 15 s, and much longer where other tests use the cores
+HEAD_ADDRESS = "127.0.0.1"
+# A driver finds its raylet by its node's address. Where two nodes share one, Ray 2.52 takes either: it then asks the
+# worker's raylet for leases, is sent on to the head's, takes that for the one it asked, and asks for ever.
+WORKER_ADDRESS = "127.0.0.2"
 _PUBLISHED = re.compile(r"^ray_aggregator_agent_published_events_total(?:\{[^\n]*\})?\s+([0-9.eE+]+)", re.MULTILINE)
 _EVENT_TYPES = ",".join(  # Ray 2.52 does not know ALL
     f"{name}_EVENT"
@@ -96,7 +100,7 @@ class RayCluster:
         dashboard_port = self.dashboard.rpartition(":")[2]
         flags = ["--head", f"--port={self._gcs_port}", f"--dashboard-port={dashboard_port}", "--num-cpus=2"]
         flags += [f"--temp-dir={self._head_root}", f"--ray-client-server-port={free_port()}"]
-        return self._start("head", self._head_root, flags, sink_port, [])
+        return self._start("head", self._head_root, flags, sink_port, [], HEAD_ADDRESS)
 
     def start_worker(self, root: Path, sink_port: int, life: int = 0) -> RayNode:
         """A node with the resource `elsewhere`. Started again on the same folder, it is another one there."""
@@ -104,7 +108,7 @@ class RayCluster:
         unshare = shutil.which("unshare") or "unshare"
         enter = [unshare, "--mount", "--propagation=private", "sh", "-c", script, str(root), str(self._head_root)]
         flags = [f"--address=127.0.0.1:{self._gcs_port}", "--num-cpus=1", '--resources={"elsewhere": 100}']
-        return self._start(f"worker-{life}", root, flags, sink_port, enter)
+        return self._start(f"worker-{life}", root, flags, sink_port, enter, WORKER_ADDRESS)
 
     def submit(self, name: str, entrypoint: str) -> None:
         """Start a submission job of that id."""
@@ -120,12 +124,14 @@ class RayCluster:
         for root in self._roots:
             shutil.rmtree(root, ignore_errors=True)
 
-    def _start(self, name: str, root: Path, flags: list[str], sink_port: int, enter: list[str]) -> RayNode:
+    def _start(
+        self, name: str, root: Path, flags: list[str], sink_port: int, enter: list[str], address: str
+    ) -> RayNode:
         metrics_port = free_port()
         command = [
             *enter,
             *(str(self.python), str(self.python.with_name("ray")), "start", "--block", "--disable-usage-stats"),
-            *("--node-ip-address=127.0.0.1", "--object-store-memory=100000000"),
+            *(f"--node-ip-address={address}", "--object-store-memory=100000000"),
             *(f"--metrics-export-port={metrics_port}", f"--dashboard-agent-listen-port={free_port()}"),
             *flags,
         ]

@@ -16,6 +16,8 @@ from bed.uv import run_uv
 RAY_VERSION = "2.60.0"
 # Debian 12's Python, which the node's Ray image is made with: its packages come out of this environment.
 PYTHON_VERSION = "3.11"
+# What a version of Ray needs beyond what it says itself: Serve deploys nothing with protobuf 7 (ray-project/ray#64710).
+_BOUNDS = {"2.52.0": ("protobuf<7",)}
 
 
 def ray_python(version: str = RAY_VERSION) -> Path:
@@ -44,7 +46,7 @@ def write_pins(version: str) -> Path:
     file = _pins_file(version)
     with tempfile.TemporaryDirectory() as scratch:
         wanted = Path(scratch) / "ray.in"
-        wanted.write_text(f"ray[default,serve]=={version}\n")
+        wanted.write_text("\n".join([f"ray[default,serve]=={version}", *_BOUNDS.get(version, ())]) + "\n")
         for_all = ["--universal", "--generate-hashes", "--python-version", PYTHON_VERSION]
         quiet = ["--quiet", "--no-annotate", "--no-header"]  # what uv says there holds the path of `wanted`
         run_uv(["pip", "compile", *for_all, *quiet, wanted, "-o", file], purpose=f"pinning Ray {version}")

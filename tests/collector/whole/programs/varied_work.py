@@ -1,6 +1,6 @@
 """Runs under Ray's own Python as a job: tasks, failures, retries, actors that restart, placement groups, Serve.
 
-Arguments: rounds of tasks, a free port for Serve, or 0 for a shorter work of tasks and placement groups alone.
+Arguments: rounds of tasks, a free port for Serve.
 """
 
 from __future__ import annotations
@@ -95,9 +95,8 @@ def main(rounds: int, port: int) -> None:
     ray.init()
     run_tasks(rounds)
     run_placement_groups()
-    if port:
-        run_actors()
-        run_serve(port)
+    run_actors()
+    run_serve(port)
 
 
 if __name__ == "__main__":
