@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,8 +77,10 @@ class RayNode:
 class RayCluster:
     """Starts nodes; what it started is gone after the `with` block of `ray_cluster`."""
 
-    def __init__(self, folder: Path, version: str) -> None:
+    def __init__(self, folder: Path, version: str, environment: Mapping[str, str] | None = None) -> None:
         self.version = version
+        self.environment = dict(environment or {})
+        """Variables of Ray's own, beyond those that every cluster here has."""
         self.python = ray_python(version)
         self.dashboard = f"http://127.0.0.1:{free_port()}"
         self._folder = folder
@@ -110,10 +112,14 @@ class RayCluster:
         flags = [f"--address=127.0.0.1:{self._gcs_port}", "--num-cpus=1", '--resources={"elsewhere": 100}']
         return self._start(f"worker-{life}", root, flags, sink_port, enter, WORKER_ADDRESS)
 
-    def submit(self, name: str, entrypoint: str) -> None:
+    def submit(self, name: str, entrypoint: str, runtime_env: Mapping[str, Any] | None = None) -> None:
         """Start a submission job of that id."""
-        body = json.dumps({"submission_id": name, "entrypoint": entrypoint}).encode()
+        body = {"submission_id": name, "entrypoint": entrypoint, "runtime_env": dict(runtime_env or {})}
         wait_until(f"Ray takes the job {name}", lambda: self._ask("/api/jobs/", body), START_SECONDS)
+
+    def stop_job(self, name: str) -> None:
+        """As `ray job stop` does."""
+        wait_until(f"Ray stops the job {name}", lambda: self._ask(f"/api/jobs/{name}/stop", {}), START_SECONDS)
 
     def job_statuses(self) -> dict[str, str]:
         jobs = self._ask("/api/jobs/") or []
@@ -154,12 +160,14 @@ class RayCluster:
             "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "1",
             "RAY_metrics_report_interval_ms": "500",
             "RAY_raylet_start_wait_time_s": "100",
+            **self.environment,
         }
 
-    def _ask(self, path: str, body: bytes | None = None) -> Any:
-        """The dashboard's JSON answer; None while it gives none."""
+    def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The dashboard's JSON answer to a GET, or to a POST of a body; None while it gives none."""
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-        request = urllib.request.Request(self.dashboard + path, body, headers)
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.dashboard + path, data, headers)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)
@@ -168,9 +176,11 @@ class RayCluster:
 
 
 @contextmanager
-def ray_cluster(folder: Path, version: str = RAY_VERSION) -> Iterator[RayCluster]:
+def ray_cluster(
+    folder: Path, version: str = RAY_VERSION, environment: Mapping[str, str] | None = None
+) -> Iterator[RayCluster]:
     """A cluster without nodes yet; its processes' pids and logs are in `folder`."""
-    cluster = RayCluster(folder, version)
+    cluster = RayCluster(folder, version, environment)
     try:
         yield cluster
     finally:

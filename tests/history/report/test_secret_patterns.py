@@ -1,0 +1,98 @@
+"""Secrets in free text are masked, whatever is around them, in time that grows with the text alone; the rest stays."""
+
+from __future__ import annotations
+
+import string
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planted_secrets import LINES, SECRETS
+from raykeeper.history.secretpatterns import MASK, PATTERNS, is_secret_name, masked_text
+
+PROSE = st.text(string.ascii_letters + " .\n\"'{}:,ıİß✓", max_size=60)
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_of_each_kind_is_masked_and_what_is_around_it_stays(kind: str) -> None:
+    masked = masked_text(f"before it\n{LINES[kind]}\nbehind it")
+    assert SECRETS[kind] not in masked
+    assert MASK in masked
+    assert masked.startswith("before it\n")
+    assert masked.endswith("\nbehind it")
+
+
+@settings(max_examples=40)
+@given(st.permutations(list(LINES)), PROSE)
+def test_all_of_them_are_masked_in_any_order_between_any_words(kinds: list[str], between: str) -> None:
+    masked = masked_text(f"\n{between}\n".join(LINES[kind] for kind in kinds))
+    assert [kind for kind in kinds if SECRETS[kind] in masked] == []
+    assert masked_text(masked) == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("HF_TOKEN=abc def", "HF_TOKEN=<redacted> def"),
+        ("connect(password='a;b c', port=5)", "connect(password='<redacted>', port=5)"),
+        ('{"dbPassword": "abc", "port": 5}', '{"dbPassword": "<redacted>", "port": 5}'),
+        (r"{\"api_key\": \"abc\", \"n\": 5}", r"{\"api_key\": \"<redacted>\", \"n\": 5}"),
+        ("python a.py --hub-token abc --lr 3", "python a.py --hub-token <redacted> --lr 3"),
+        ("python a.py --password=abc --lr 3", "python a.py --password=<redacted> --lr 3"),
+        ("https://b/k?X-Amz-Signature=ab&n=1", "https://b/k?X-Amz-Signature=<redacted>&n=1"),
+        ("https://b/k?sv=1&sig=ab%3D", "https://b/k?sv=1&sig=<redacted>"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic <redacted>"),
+        ("AAAABBBBCCCCDDDD\n-----END PRIVATE KEY-----\nrest", "<redacted>\nrest"),
+        ("İ token=abc", "İ token=<redacted>"),
+        ("password=abc", "password=<redacted>"),
+    ],
+)
+def test_only_the_value_is_masked(text: str, masked: str) -> None:
+    assert masked_text(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "max_tokens=512, tokenizer: bert, token_count=7",
+        "SyntaxError: unexpected token: foo",
+        "KeyError: 'user-17'",
+        "partition_key=3 monkey: 4 key=5",
+        "token=None, 'secret': null, password=",
+        "git clone ssh://git@example.com/a.git",
+        "see https://docs.example.com/a:b and 10.0.0.1:6379",
+        "task-sk-12 hf_x ghp_short eyJ.a.b",
+        "0b2d767e4b1f2d3bd55bbe371ee51cacc02d6202d0653cee8d8726b2",
+    ],
+)
+def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
+    assert masked_text(text) == text
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_masked_without_trouble(text: str) -> None:
+    assert len(masked_text(text)) >= 0
+
+
+@given(
+    st.sampled_from([word for pattern in PATTERNS for word in pattern.words]), st.text("=:'\"\\ -a\n/@.", max_size=6)
+)
+def test_no_repetition_of_a_patterns_own_words_takes_long(word: str, between: str) -> None:
+    text = (word + between) * 1000
+    began = time.process_time()
+    masked_text(text)
+    took = time.process_time() - began
+    assert took < 2e-5 * len(text), f"{took:.3f} s for {len(text)} characters of {word + between!r}"
+
+
+@pytest.mark.parametrize("name", ["HF_TOKEN", "db.password", "apiKey", "aws_secret_access_key", "client-secret"])
+def test_names_of_secrets_are_known(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "key", "max_tokens", "partition_key", "owner", ""])
+def test_other_names_are_not(name: str) -> None:
+    assert not is_secret_name(name)

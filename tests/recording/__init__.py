@@ -1,0 +1,1 @@
+"""Records failures of real Ray with our collectors, once: `python -m recording [name ...]`."""
