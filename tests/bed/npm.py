@@ -23,14 +23,19 @@ def npm_is_missing() -> str | None:
 
 
 def npm_program(name: str, command: str) -> Path:
-    """The script `command` of the program that `npm/NAME` pins, installed first when the cache has it not."""
+    """The script `command` of the program that `npm/NAME` pins."""
+    return npm_modules(name) / ".bin" / command
+
+
+def npm_modules(name: str) -> Path:
+    """The folder of the packages that `npm/NAME` pins, installed first when the cache has them not."""
     lock_file = LOCKS / name / "package-lock.json"
     folder = cache_folder() / f"{name}-{hashlib.sha256(lock_file.read_bytes()).hexdigest()[:10]}"
     with file_lock(folder.with_name(f"{folder.name}.lock"), on_wait=lambda: say(f"bed: another run installs {name}")):
         if not (folder / "complete").exists():
             with step(f"installing {name} from npm"):
                 _install(name, folder)
-    return folder / "node_modules" / ".bin" / command
+    return folder / "node_modules"
 
 
 def _install(name: str, folder: Path) -> None:

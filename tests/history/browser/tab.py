@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from conditions import eventually
 from history.browser.devtools import DevTools
@@ -59,6 +59,17 @@ class Tab:
         """Let the page itself do something."""
         await self._evaluate(script + "; null")
 
+    async def value_of(self, expression: str) -> Any:
+        """What an expression is in the page, once it is settled."""
+        return await self._evaluate(expression, awaitPromise=True)
+
+    async def look_as(self, width: int, scheme: Literal["light", "dark"]) -> None:
+        """Be a window of that width, of somebody who likes it light or dark."""
+        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        await self._tell("Emulation.setDeviceMetricsOverride", **size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        await self._tell("Emulation.setEmulatedMedia", features=features)
+
     async def shows(self, words: Sequence[str]) -> None:
         """Return once all words are there and nothing is under way; the test fails by naming those that stay away."""
         missing = list(words)
@@ -92,13 +103,13 @@ class Tab:
         for kind in ("mousePressed", "mouseReleased"):
             await self._tell("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    async def screenshot(self, file: Path) -> None:
-        """A picture of the window, as PNG."""
-        picture = await self._tell("Page.captureScreenshot", format="png")
+    async def screenshot(self, file: Path, *, is_whole: bool = False) -> None:
+        """A picture of the window, or of the whole page, as PNG."""
+        picture = await self._tell("Page.captureScreenshot", format="png", captureBeyondViewport=is_whole)
         await asyncio.to_thread(_keep, file, base64.b64decode(picture["data"]))
 
-    async def _evaluate(self, expression: str) -> Any:
-        answer = await self._tell("Runtime.evaluate", expression=expression, returnByValue=True)
+    async def _evaluate(self, expression: str, **how: bool) -> Any:
+        answer = await self._tell("Runtime.evaluate", expression=expression, returnByValue=True, **how)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 

@@ -1,0 +1,28 @@
+"""Our own pages, each with words that are on it only if it shows what it should. A new page is one more row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raycapture import SESSION
+
+PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
+LONG_NAME = "a-name-as-long-as-a-label-of-kubernetes-may-be-without-any-space"[:63]
+
+
+@dataclass(frozen=True)
+class OwnPage:
+    name: str
+    path: str
+    words: tuple[str, ...]
+    status: int = 200
+
+
+OWN_PAGES = (
+    OwnPage("sessions", "/?limit=20", (SESSION.cluster, LONG_NAME, "crashed")),
+    OwnPage("sessions-none", "/?text=nothing-is-called-so", ("There is no such session.",)),
+    OwnPage("report", f"{PREFIX}/report", ("First cause", "exited with code 7")),
+    OwnPage("report-of-job", f"{PREFIX}/report/golden-main", ("fail_app raised ValueError: boom",)),
+    OwnPage("no-such-job", f"{PREFIX}/report/nope", ("There is no job nope",), 404),
+    OwnPage("no-such-page", "/?since=yesterday", ("Parameter 'since'",), 400),
+)

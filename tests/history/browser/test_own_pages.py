@@ -1,0 +1,117 @@
+"""Our own pages in a real browser: nothing a person could stumble over, wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from bed.npm import npm_is_missing
+from history.browser.accessibility import barriers_of, install_axe, overflow_of
+from history.browser.dead_session import put_dead_session, serving_process
+from history.browser.own_pages import LONG_NAME, OWN_PAGES, OwnPage
+from history.browser.tab import Tab
+from history_scene import STARTED_AT, local_store, put_session
+from raycapture import RayCapture
+from raykeeper.layout.keys import SessionId
+
+pytestmark = [pytest.mark.bed, pytest.mark.skipif(npm_is_missing() is not None, reason=str(npm_is_missing()))]
+
+Look = tuple[int, Literal["light", "dark"]]
+LOOKS: tuple[Look, ...] = ((1400, "light"), (1400, "dark"), (400, "light"), (400, "dark"))
+CHECKED: tuple[Look, ...] = ((1400, "light"), (400, "dark"))
+"""By axe, which takes a second for a page: every colour and every width once."""
+PAGE_LIMIT_BYTES = 200_000
+
+
+@pytest.fixture(scope="module")
+def site(raycapture: RayCapture, server_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with the recorded session and others beside it."""
+    store = tmp_path_factory.mktemp("own")
+    asyncio.run(fill(raycapture, store))
+    with serving_process(store, server_folder / "own") as url:
+        yield url.partition("/s/")[0]
+
+
+async def fill(capture: RayCapture, folder: Path) -> None:
+    await put_dead_session(capture, folder)
+    store = local_store(folder)
+    for number in range(60):
+        session = SessionId("team-a", f"train-{number % 7}", f"session_{number:05d}")
+        started_at = STARTED_AT - timedelta(hours=number)
+        await put_session(store, session, started_at=started_at, ended_at=started_at + timedelta(minutes=number))
+    await put_session(store, SessionId(LONG_NAME, LONG_NAME, LONG_NAME), owner=("RayJob", LONG_NAME))
+
+
+@pytest.mark.parametrize("page", OWN_PAGES, ids=lambda page: page.name)
+async def test_a_page_has_no_barriers_no_errors_and_no_overflow(
+    page: OwnPage, tab: Tab, site: str, shots: Path
+) -> None:
+    await tab.open(site + page.path)
+    await tab.shows(page.words)
+    await install_axe(tab)
+    barriers = {}
+    for width, scheme in LOOKS:
+        await tab.look_as(width, scheme)
+        barriers[width, scheme] = await overflow_of(tab)
+        if (width, scheme) in CHECKED:
+            barriers[width, scheme] += await barriers_of(tab)
+        await tab.screenshot(shots / f"{page.name}-{width}-{scheme}.png", is_whole=True)
+    assert barriers == {look: [] for look in LOOKS}
+    assert faults_of(tab, page, site) == []
+    assert await tab.value_of("document.documentElement.outerHTML.length") < PAGE_LIMIT_BYTES
+
+
+def faults_of(tab: Tab, page: OwnPage, site: str) -> list[str]:
+    """What was refused, left the server or is on the console. A page may itself say that something is not there."""
+    address = site + page.path
+    expected = {address} if page.status >= 400 else set()
+    faults = [
+        f"{asked.method} {asked.url}: {asked.failure or asked.status}"
+        for asked in tab.traffic.requests.values()
+        if asked.failure
+        or asked.status != (page.status if asked.url == address else 200)
+        or not asked.url.startswith((site, "data:"))  # the browser's own icons in a form
+    ]
+    complaints = (complaint for complaint in tab.traffic.complaints if complaint.url not in expected)
+    return faults + [f"console: {complaint.text}" for complaint in complaints]
+
+
+async def test_times_are_told_in_the_readers_zone_with_utc_at_hand(tab: Tab, site: str) -> None:
+    await tab.open(f"{site}/?cluster=train-1")
+    await tab.shows(["train-1"])
+    title = await tab.value_of("document.querySelector('tbody time').title")
+    assert title.startswith("2026-11-")
+    assert " UTC (shown in " in title
+
+
+async def test_a_table_is_narrowed_while_one_types(tab: Tab, site: str) -> None:
+    await tab.open(f"{site}/?limit=20")
+    await tab.shows(["train-1"])
+    await tab.run(
+        "const box = document.querySelector('input[data-narrows]'); box.value = 'session_00007';"
+        "box.dispatchEvent(new Event('input'))"
+    )
+    await tab.shows(["1 of 20"])
+    assert "session_00008" not in await tab.text()
+
+
+async def test_what_axe_finds_is_noticed(tab: Tab, site: str) -> None:
+    await tab.open(site)
+    await tab.shows(["train-1"])
+    await tab.run("document.querySelector('main').insertAdjacentHTML('beforeend', '<input><div class=x>x</div>')")
+    await tab.run("document.querySelector('.x').style.width = '9000px'")
+    await install_axe(tab)
+    found = " ".join([*await barriers_of(tab), *await overflow_of(tab)])
+    assert "label: " in found
+    assert "overflow: " in found
+
+
+@pytest.fixture(scope="session")
+def shots(pytestconfig: pytest.Config) -> Path:
+    """Where screenshots are kept for people; not in git."""
+    return pytestconfig.rootpath / "artefacts" / "own-pages"
