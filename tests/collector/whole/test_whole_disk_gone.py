@@ -20,7 +20,7 @@ SEAL_SECONDS = 0.5
 USER_SECONDS = 0.5
 COMPONENT_SECONDS = 1.0
 SLACK_SECONDS = 3.0  # to read, compress and put, beside other tests on the same cores
-BEFORE_SECONDS = 2 * (COMPONENT_SECONDS + SLACK_SECONDS)
+BEFORE_SECONDS = 1.5 * (COMPONENT_SECONDS + SLACK_SECONDS)
 """A run longer than what may be lost, so that a collector that stores too late is found out."""
 USER_LOG, COMPONENT_LOG = "worker-" + "f" * 56 + "-01000000-12.out", "raylet.out"
 MUCH = "." * 2000  # while Ray's own logs say little, they are sent later
