@@ -79,7 +79,11 @@ def left_by_node(
 async def end_gracefully(parts: Parts, grace_seconds: float, clock: Clock) -> bool:
     """Send and record what is left; whether nothing was left behind. Assumes that the poller does not run any more."""
     deadlines = plan_end(clock.steady(), grace_seconds)
-    await asyncio.gather(_last_poll(parts, deadlines.poll), _hear_ray_out(parts, deadlines.listen, clock))
+    await asyncio.gather(
+        _send_at_once(parts, deadlines.listen - clock.steady()),
+        _last_poll(parts, deadlines.poll),
+        _hear_ray_out(parts, deadlines.listen, clock),
+    )
     event_bytes, logs = await asyncio.gather(
         parts.intake.events.flush(deadlines.flush), _flush_logs(parts, deadlines.flush)
     )
@@ -93,6 +97,18 @@ async def end_gracefully(parts: Parts, grace_seconds: float, clock: Clock) -> bo
         is_recorded=is_recorded,
     )
     return is_recorded and not (event_bytes or missing_log_bytes)
+
+
+async def _send_at_once(parts: Parts, seconds: float) -> None:
+    """Send what is there now. An evicted pod has two seconds to end, whatever it was promised."""
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            await parts.intake.events.seal_now()
+            if parts.shipper is not None:
+                await parts.shipper.look()
+                await parts.shipper.ship()
+    except TimeoutError:
+        log.info("the bucket takes nothing; what is left is sent at the end")
 
 
 async def _last_poll(parts: Parts, deadline: float) -> None:

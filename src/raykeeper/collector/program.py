@@ -55,7 +55,9 @@ async def _collect(settings: CollectorSettings, environment: Mapping[str, str]) 
     intake.bucket.connect(store)
     log.info("collecting", cluster=settings.cluster.name, role=settings.node.role, store=store.describe())
     parts = make_parts(settings, intake, store, clock, metrics)
-    async with Watching(parse_address("--metrics-addr", settings.metrics_address), metrics.registry):
+    address = parse_address("--metrics-addr", settings.metrics_address)
+    last_poll = parts.poller.ask_all if parts.poller else None
+    async with Watching(address, metrics.registry, clock, last_poll):
         return await _run_until(stopping, parts, settings, clock)
 
 

@@ -1,16 +1,20 @@
 """What the collector shows of itself: `/metrics` and `/healthz`, on an address of their own, read-only.
 
+`/last-poll` is for the kubelet, before it ends a head: a native sidecar is told of its pod's end only after Ray.
+
 By hand on asyncio's streams: aiohttp, which the operator uses for this, would cost a third of the collector's memory.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from raykeeper.clock import Clock
 from raykeeper.errors import Misconfigured
 from raykeeper.logs import Log
 from raykeeper.settings.addresses import Address
@@ -18,16 +22,27 @@ from raykeeper.settings.addresses import Address
 log = Log("raykeeper.collector.watching")
 
 REQUEST_SECONDS = 5.0
+LAST_POLL_SECONDS = 10.0  # of the 60 that a pod has to end, and Ray needs 30 of them
+LAST_POLL_PAUSE_SECONDS = 5.0  # who else reaches this address must not keep the head busy
 MAX_HEAD_BYTES = 8192
 _TEXT = "text/plain; charset=utf-8"
+
+
+LastPoll = Callable[[float], Awaitable[bool]]
+"""Asks the head everything once more within some seconds; whether that went well."""
 
 
 class Watching:
     """Listens inside `async with`; nowhere where the address is None."""
 
-    def __init__(self, address: Address | None, registry: CollectorRegistry) -> None:
+    def __init__(
+        self, address: Address | None, registry: CollectorRegistry, clock: Clock, last_poll: LastPoll | None
+    ) -> None:
         self._address = address
         self._registry = registry
+        self._clock = clock
+        self._last_poll = last_poll
+        self._may_poll_at = float("-inf")
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Watching:
@@ -52,12 +67,24 @@ class Watching:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._response(head))
+            response = await self._polled() if head.startswith(b"GET /last-poll ") else self._response(head)
+            async with asyncio.timeout(REQUEST_SECONDS):
+                writer.write(response)
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             log.debug("request to the metrics address given up")
         finally:
             writer.close()
+
+    async def _polled(self) -> bytes:
+        """What the kubelet waits for before it ends a head."""
+        if self._last_poll is None:
+            return _response(b"404 Not Found", _TEXT, b"only the head's collector polls\n", has_body=True)
+        if self._clock.steady() < self._may_poll_at:
+            return _response(b"429 Too Many Requests", _TEXT, b"it was done a moment ago\n", has_body=True)
+        self._may_poll_at = self._clock.steady() + LAST_POLL_PAUSE_SECONDS
+        is_done = await self._last_poll(LAST_POLL_SECONDS)
+        return _response(b"200 OK", _TEXT, b"done\n" if is_done else b"not done\n", has_body=True)
 
     def _response(self, head: bytes) -> bytes:
         method, _, rest = head.partition(b" ")

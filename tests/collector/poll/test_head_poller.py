@@ -194,6 +194,24 @@ async def test_the_last_poll_stores_what_changed_since(scene: Scene) -> None:
     assert b"STOPPED" in bytes(scene.bucket.polled("/api/jobs/")[-1].body)
 
 
+async def test_before_the_head_ends_all_is_asked_and_sent_although_nothing_is_due(scene: Scene) -> None:
+    scene.head.say("/api/jobs/", [{"status": "RUNNING"}])
+    running = asyncio.create_task(scene.poller.run())
+    await until(lambda: len(scene.bucket.polled("/api/jobs/")) == 1)
+    scene.head.say("/api/jobs/", [{"status": "SUCCEEDED"}])
+    scene.clock.advance(1.0)
+    assert await scene.poller.ask_all(5.0)
+    assert [b"SUCCEEDED" in bytes(answer.body) for answer in scene.bucket.polled("/api/jobs/")] == [False, True]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_head_that_is_gone_before_it_can_be_asked_is_not_waited_for(scene: Scene, unused_tcp_port: int) -> None:
+    gone = Dashboard(f"http://127.0.0.1:{unused_tcp_port}")
+    poller = HeadPoller(gone, scene.disk, scene.bucket, PollSettings("ns", "c"), scene.clock, scene.metrics)
+    assert not await poller.ask_all(5.0)
+
+
 async def test_an_empty_serve_at_the_last_poll_is_no_news(scene: Scene) -> None:
     scene.head.say("/api/serve/applications/", {"applications": {"app": {}}})
     await scene.poll()

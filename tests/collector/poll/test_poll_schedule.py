@@ -69,6 +69,16 @@ def test_changed_jobs_are_looked_at_again_soon() -> None:
     assert JOBS not in due_names(polls, 39.0)
 
 
+def test_jobs_are_looked_at_often_while_one_runs() -> None:
+    polls = some_polls()
+    polls.answered(ENDPOINTS[JOBS], answer([]), 0.0)
+    polls.see_jobs({"01000000": RUNNING}, 0.0)
+    assert JOBS in due_names(polls, 5.0)
+    polls.answered(ENDPOINTS[JOBS], answer([]), 5.0)
+    polls.see_jobs({"01000000": OVER}, 5.0)
+    assert JOBS not in due_names(polls, 34.0)
+
+
 def test_what_is_not_answered_is_asked_less_and_less_often() -> None:
     polls, now, pauses = some_polls(), 0.0, []
     for _ in range(8):

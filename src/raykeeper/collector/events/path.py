@@ -105,6 +105,13 @@ class EventPath:
             group.create_task(uploads.run())
             group.create_task(self._seal_for_ever(sealer))
 
+    async def seal_now(self) -> None:
+        """Seal what is there whatever its age, for `run` to upload."""
+        sealer, _ = self._prepare()
+        if self._spool.open_bytes:
+            await self._spool.close_journal()
+        await sealer.seal_all()
+
     async def flush(self, deadline: float) -> int:
         """Seal all and upload until the steady clock reads `deadline`. Returns the bytes that did not make it.
 

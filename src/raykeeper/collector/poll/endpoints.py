@@ -23,6 +23,7 @@ _DATASETS = "/api/data/datasets/"
 
 STATISTICS_SECONDS = 60.0  # 60 of the 150 objects that an idle head may make in an hour
 QUICK_SECONDS = 10.0  # jobs that just began often fail soon: the next look comes early
+RUNNING_JOB_SECONDS = 5.0  # a head that is killed takes along how its jobs ended since the last look
 
 
 @dataclass(frozen=True)

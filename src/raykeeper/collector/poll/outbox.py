@@ -30,6 +30,8 @@ class Outbox:
         self._limit_bytes = limit_bytes
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._has_some = asyncio.Event()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
         self.size = 0
         """Bytes that wait."""
         self.given_up = 0
@@ -41,6 +43,7 @@ class Outbox:
         self.size += len(data)
         while self.size > self._limit_bytes and len(self._waiting) > 1:
             self._give_up_oldest()
+        self._is_empty.clear()
         self._has_some.set()
 
     async def run(self) -> None:
@@ -59,6 +62,11 @@ class Outbox:
             if self._waiting and self._waiting[0] is first:  # else it was given up while it was on its way
                 self._waiting.popleft()
                 self.size -= len(first[1])
+        self._is_empty.set()
+
+    async def wait_empty(self) -> None:
+        """Return once nothing waits any more, while somebody else sends."""
+        await self._is_empty.wait()
 
     def _give_up_oldest(self) -> None:
         key, data = self._waiting.popleft()

@@ -94,6 +94,7 @@ class HeadPoller:
         self._facts: dict[str, HeadFacts] = {}
         self._reach = Reach()
         self._oversized: set[str] = set()
+        self._asking = asyncio.Lock()
         self.outbox = Outbox(bucket, metrics)
 
     def facts(self, session: str) -> HeadFacts:
@@ -125,6 +126,22 @@ class HeadPoller:
         pause = self._polls.next_at() - self._clock.steady()
         return min(max(pause, MIN_PAUSE_SECONDS), self._settings.poll_seconds)
 
+    async def ask_all(self, seconds: float) -> bool:
+        """Ask everything that may have changed and have it sent, while `run` goes on; whether that took no longer.
+
+        For a head that is about to end and can still answer.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                async with self._asking:
+                    if (session := await self._session_now()) is not None:
+                        await self._last_round(session)
+                await self.outbox.wait_empty()
+        except (TimeoutError, Unavailable, RayRefused, OversizedAnswer) as exc:
+            log.warning("the head could not be asked before its end", cause=str(exc) or "no time left")
+            return False
+        return True
+
     async def last_poll(self, deadline: float) -> bool:
         """Ask everything once more and send it; whether that was done when the steady clock read `deadline`.
 
@@ -154,7 +171,8 @@ class HeadPoller:
 
     async def _guarded_poll(self) -> float:
         try:
-            return await self.poll()
+            async with self._asking:
+                return await self.poll()
         except Exception:
             log.exception("poll failed")
             return self._settings.poll_seconds

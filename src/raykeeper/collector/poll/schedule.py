@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raykeeper.collector.poll.endpoints import QUICK_SECONDS, Endpoint, dataset_endpoint
+from raykeeper.collector.poll.endpoints import JOBS, QUICK_SECONDS, RUNNING_JOB_SECONDS, Endpoint, dataset_endpoint
 from raykeeper.collector.poll.jobs import JobRow
 from raykeeper.collector.poll.sameness import fingerprint, says_nothing
 from raykeeper.ray.dashboard import Answer
@@ -56,7 +56,10 @@ class SessionPolls:
         return min((track.due_at for track in tracks if not track.is_done), default=float("inf"))
 
     def see_jobs(self, jobs: dict[str, JobRow], now: float) -> None:
-        """Follow the datasets of the jobs that are listed now."""
+        """Follow the datasets of the jobs that are listed now, and look at the list soon again while one runs."""
+        if JOBS in self._tracks and any(not job.is_over for job in jobs.values()):
+            track = self._tracks[JOBS]
+            track.due_at = min(track.due_at, now + RUNNING_JOB_SECONDS)
         for gone in self._jobs.keys() - jobs.keys():
             del self._jobs[gone]
         for job_id, job in jobs.items():

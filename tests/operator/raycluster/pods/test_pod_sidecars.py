@@ -151,6 +151,24 @@ def test_a_plain_collector_may_use_the_grace_period_that_was_set_for_it() -> Non
         assert "RAYKEEPER_GRACE_PERIOD" not in {variable["name"] for variable in collector(pod)["env"]}
 
 
+def test_a_native_sidecar_beside_a_head_is_told_before_ray_ends() -> None:
+    hook = {"httpGet": {"path": "/last-poll", "port": 8085}}
+    assert ray(head_pod(collected()))["lifecycle"] == {"preStop": hook}
+    assert "lifecycle" not in ray(worker_pod(collected()))
+    assert "lifecycle" not in ray(head_pod(a_cluster()))
+    assert "lifecycle" not in ray(head_pod(collected(), pod_defaults(native_sidecars=False)))
+    elsewhere = [*STORAGE, {"name": "RAYKEEPER_METRICS_ADDR", "value": ":9000"}]
+    assert "lifecycle" not in ray(head_pod(collected(env=elsewhere)))
+
+
+def test_a_hook_of_the_user_stays() -> None:
+    users = {"preStop": {"sleep": {"seconds": 3}}, "postStart": {"exec": {"command": ["true"]}}}
+    assert ray(head_pod(collected().with_head_container(lifecycle=users)))["lifecycle"] == users
+    only_start = {"postStart": users["postStart"]}
+    both = ray(head_pod(collected().with_head_container(lifecycle=only_start)))["lifecycle"]
+    assert set(both) == {"preStop", "postStart"}
+
+
 def test_a_collector_starts_after_the_users_init_containers_and_before_the_wait_for_the_head() -> None:
     cluster = collected().with_workers(pod={"initContainers": [USERS_INIT]})
     assert init_container_names(worker_pod(cluster)) == ["mine", "ray-history-collector", "wait-gcs-ready"]

@@ -7,7 +7,7 @@ from typing import Final
 from raykeeper.api import labels
 from raykeeper.api.containers import COLLECTOR_EVENTS_PORT, DASHBOARD_PORT, HISTORY_COLLECTOR
 from raykeeper.api.meta import JSON
-from raykeeper.api.podtemplates import pod_spec
+from raykeeper.api.podtemplates import env_var, pod_spec
 from raykeeper.api.rayclusteroptions import CollectorOptions
 from raykeeper.operator.raycluster.pods.env import from_field, from_label, literal
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
@@ -18,6 +18,8 @@ RESOURCES: Final = {
     "limits": {"cpu": "200m", "memory": "256Mi"},
 }
 GRACE_SECONDS: Final = 60  # Ray drains for 30, then the collector ships what Ray said last
+METRICS_ADDRESS_ENV: Final = "RAYKEEPER_METRICS_ADDR"
+COLLECTOR_METRICS_PORT: Final = 8085
 COLLECTOR_GRACE: Final = "55s"  # of these, so that it ends before the kubelet ends it
 
 # By name, because `ALL` matches nothing before Ray 2.54; names that a Ray does not know are harmless.
@@ -108,6 +110,18 @@ def _dashboard(node: RayNode) -> list[JSON]:
         return []
     port = node.group.ray_start_params.get("dashboard-port", str(DASHBOARD_PORT))
     return [literal("RAY_DASHBOARD_ADDRESS", f"http://localhost:{port}")]
+
+
+def last_poll_hook(node: RayNode) -> JSON | None:
+    """What makes the kubelet tell a head's collector that Ray is about to end: a native sidecar hears of it only after
+    Ray, when no dashboard is left to ask how the jobs ended. None where it is told anyway, or listens elsewhere.
+    """
+    options = collector_options(node)
+    if options is None or not node.is_head or not node.defaults.has_native_sidecars:
+        return None
+    if env_var({"env": options.env}, METRICS_ADDRESS_ENV):
+        return None
+    return {"httpGet": {"path": "/last-poll", "port": COLLECTOR_METRICS_PORT}}
 
 
 def event_export_env() -> list[JSON]:

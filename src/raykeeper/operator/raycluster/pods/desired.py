@@ -12,7 +12,12 @@ from raykeeper.api.raycluster import RayCluster, WorkerGroupSpec
 from raykeeper.operator.raycluster.actions import Slot
 from raykeeper.operator.raycluster.pods.auth import add_credentials
 from raykeeper.operator.raycluster.pods.autoscaler import autoscaler_container
-from raykeeper.operator.raycluster.pods.collector import GRACE_SECONDS, collector_container, has_collector
+from raykeeper.operator.raycluster.pods.collector import (
+    GRACE_SECONDS,
+    collector_container,
+    has_collector,
+    last_poll_hook,
+)
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
 from raykeeper.operator.raycluster.pods.env import env_of
 from raykeeper.operator.raycluster.pods.environment import head_location, ray_environment
@@ -74,6 +79,8 @@ def _complete_ray_container(node: RayNode, spec: JSON) -> None:
     ray["ports"] = _with_metrics_port(ray)
     if node.defaults.settings.injects_probes:
         ray.update(missing_probes(node, params))
+    if hook := last_poll_hook(node):
+        ray["lifecycle"] = {"preStop": hook, **(ray.get("lifecycle") or {})}
     add_gcs_storage(node, spec, ray)
     add_credentials(node, spec, ray)
     if PLASMA_DIRECTORY not in params:
