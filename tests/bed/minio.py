@@ -28,6 +28,7 @@ class MinioLayout:
     console_port: int
     access_key: str
     secret_key: str
+    address: str = LOOPBACK
 
     @staticmethod
     def file(folder: Path) -> Path:
@@ -39,7 +40,7 @@ class Minio:
 
     def __init__(self, folder: Path, layout: MinioLayout) -> None:
         self.folder = folder
-        self.endpoint = f"http://{LOOPBACK}:{layout.port}"
+        self.endpoint = f"http://{layout.address}:{layout.port}"
         self.access_key = layout.access_key
         self.secret_key = layout.secret_key
         self.s3 = S3(self.endpoint, layout.access_key, layout.secret_key)
@@ -48,7 +49,7 @@ class Minio:
             str(BINARIES["minio"].path),
             "server",
             str(self._data),
-            f"--address={LOOPBACK}:{layout.port}",
+            f"--address={layout.address}:{layout.port}",
             f"--console-address={LOOPBACK}:{layout.console_port}",
             "--quiet",
         ]
@@ -61,9 +62,10 @@ class Minio:
         self.process = Process("minio", command, folder, environment)
 
     @classmethod
-    def create(cls, folder: Path) -> Minio:
-        """A new one in `folder`, with port and keys of its own; `up()` starts it."""
-        layout = MinioLayout(free_port(), free_port(), f"bed-{secrets.token_hex(4)}", secrets.token_hex(16))
+    def create(cls, folder: Path, address: str = LOOPBACK) -> Minio:
+        """A new one in `folder`, with port and keys of its own; `up()` starts it at `address`."""
+        keys = f"bed-{secrets.token_hex(4)}", secrets.token_hex(16)
+        layout = MinioLayout(free_port(address), free_port(), *keys, address=address)
         folder.mkdir(parents=True, exist_ok=True)
         MinioLayout.file(folder).touch(mode=0o600)
         MinioLayout.file(folder).write_bytes(msgspec.json.encode(layout))

@@ -53,8 +53,8 @@ def a_real_cluster(group: JSON, **spec: Any) -> JSON:
 class RealScene(Scene):
     """One RayCluster in a namespace of the real node's cluster."""
 
-    def __init__(self, kube: Kube, plane: ControlPlane, namespace: str) -> None:
-        super().__init__(kube, namespace)
+    def __init__(self, kube: Kube, plane: ControlPlane, namespace: str, name: str = "demo") -> None:
+        super().__init__(kube, namespace, name)
         self._namespace = Namespace(plane, namespace)
 
     async def create(self, *objects: JSON) -> None:
@@ -69,7 +69,17 @@ class RealScene(Scene):
 
     async def run_job(self, program: str) -> str:
         """What a Python program printed as a Ray job, sent to the head Service by a pod outside the cluster."""
-        submit = ["ray", "job", "submit", "--address", "http://demo-head-svc:8265", "--", "python", "-c", program]
+        submit = [
+            "ray",
+            "job",
+            "submit",
+            "--address",
+            f"http://{self.key.name}-head-svc:8265",
+            "--",
+            "python",
+            "-c",
+            program,
+        ]
         return await self.output_of(a_pod(f"driver-{uuid.uuid4().hex[:6]}", submit))
 
     async def turns(self, state: str) -> None:

@@ -11,7 +11,8 @@ from bed.crds import install_ray_crds
 from bed.node.real_node import RealNode
 from conditions import eventually
 from e2e.cluster import Namespace, is_ready
-from e2e.operator_pod import OPERATOR, operator_image, operator_objects
+from e2e.operator_pod import OPERATOR, operator_objects
+from e2e.own_image import own_image
 from kube_clients import connected
 from raycluster_scene import CLUSTERS, SERVICE_OBJECTS, Scene
 from raykeeper.api import labels
@@ -27,7 +28,7 @@ CHILDREN: tuple[Resource[JSON], ...] = tuple(
 def home(real_node: RealNode, node_namespace: str) -> Namespace:
     """A namespace with an operator in it that is ready."""
     install_ray_crds(real_node.plane)
-    real_node.import_image(operator_image())
+    real_node.import_image(own_image())
     for collection, body in operator_objects(node_namespace):
         real_node.plane.admin.post(collection, body)
     namespace = Namespace(real_node.plane, node_namespace)

@@ -15,7 +15,9 @@ import pytest
 
 from bed.fixtures import make_namespace, run_folder
 from bed.locks import file_lock
+from bed.minio import Minio, MinioLayout
 from bed.node.real_node import RealNode, make_parts, node_cluster
+from bed.node.settings import NODE_ADDRESS
 from bed.node.why_not import why_not
 from bed.runs import end_run
 
@@ -44,6 +46,17 @@ def node_turn(request: pytest.FixtureRequest) -> Iterator[Path]:
 def real_node(node_turn: Path) -> RealNode:
     """The real node of this test run, brought up when it is not. Others use it too: pods go into `node_namespace`."""
     return node_cluster(node_turn)
+
+
+@pytest.fixture
+def node_minio(real_node: RealNode, request: pytest.FixtureRequest) -> Minio:
+    """An object store that pods can reach; one per test run."""
+    folder = run_folder(request.config) / "node-minio"
+    if not MinioLayout.file(folder).exists():
+        Minio.create(folder, str(NODE_ADDRESS))
+    server = Minio.attach(folder)
+    server.up()
+    return server
 
 
 @pytest.fixture
