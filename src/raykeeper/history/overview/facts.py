@@ -13,6 +13,8 @@ from raykeeper.history.overview.bins import to_ns
 from raykeeper.history.overview.model import JobRow, Loss, SessionFacts, SessionState
 from raykeeper.history.report.situation import Ending
 from raykeeper.history.report.unknowns import unknowns_of
+from raykeeper.history.secretpatterns import masked_text
+from raykeeper.layout.records import HEAD_LOST
 
 _OPEN_STATES = ("PENDING", "RUNNING")
 
@@ -70,11 +72,11 @@ def job_row(job: Mapping[str, Any]) -> JobRow:
         id=job.get("submission_id") or job.get("job_id") or "",
         job_id=job.get("job_id"),
         status=job.get("status") or "",
-        entrypoint=job.get("entrypoint") or "",
+        entrypoint=masked_text(job.get("entrypoint") or ""),
         started_at=_moment(job.get("start_time")),
         ended_at=None if is_open else _moment(job.get("end_time")),
-        message=job.get("message"),
-        metadata={name: str(value) for name, value in (job.get("metadata") or {}).items()},
+        message=masked_text(str(job["message"])) if job.get("message") else None,
+        metadata={name: masked_text(str(value)) for name, value in (job.get("metadata") or {}).items()},
     )
 
 
@@ -85,8 +87,18 @@ def newest_jobs(jobs: Iterable[Mapping[str, Any]], limit: int) -> tuple[tuple[Jo
     return tuple(rows[:limit]), max(0, len(rows) - limit)
 
 
+def masked_values(value: Any) -> Any:
+    """The same value with what looks like a secret masked in every text of it."""
+    if isinstance(value, Mapping):
+        return {name: masked_values(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [masked_values(part) for part in value]
+    return masked_text(value) if isinstance(value, str) else value
+
+
 def _has_end(session: OpenedSession) -> bool:
-    return session.closed is not None or any(end.role == "head" for end in session.ends)
+    was_closed = session.closed is not None and session.closed.reason != HEAD_LOST
+    return was_closed or any(end.role == "head" for end in session.ends)
 
 
 def _metadata(asked: Asked) -> dict[str, str]:

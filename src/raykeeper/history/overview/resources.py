@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
@@ -26,7 +26,10 @@ SAMPLES_LIMIT = 24
 _SHAPES_LIMIT = 1000  # different requirements; programs have a handful
 _NS_PER_HOUR = 3600 * NS
 _GIB = 1 << 30
+_LEAST_HOURS = 0.001  # four seconds of one CPU
 _IN_BYTES = ("memory", "object_store_memory")
+_GROUPED = re.compile(r"_group_[0-9a-f]{36}\Z")  # the id of a placement group has 18 bytes
+_OF_PLACE = re.compile(r"node:|bundle\Z|.+_group_\d+_[0-9a-f]{36}\Z")
 
 Amounts = Mapping[str, float]
 
@@ -100,13 +103,24 @@ def added(parts: Iterable[tuple[Amounts, float]]) -> Amounts:
 
 
 def amounts_of(text: str | None) -> Amounts:
-    """Resources as Ray writes them, without those that only name a node; bytes become GiB."""
-    found: Any = optional_json(text) or {}
-    return {
-        name: amount / _GIB if name in _IN_BYTES else amount
-        for name, amount in found.items()
-        if isinstance(amount, int | float) and not name.startswith("node:")
-    }
+    """Resources as people ask for them; bytes become GiB.
+
+    Left out is what only names a node. In a placement group Ray asks for `CPU_group_<id>`, which counts as CPU, and
+    again for the same in one bundle and for the bundle itself, which do not.
+    """
+    amounts: defaultdict[str, float] = defaultdict(float)
+    for spelled, amount in (optional_json(text) or {}).items():
+        name = _GROUPED.sub("", spelled)
+        if isinstance(amount, int | float) and not _OF_PLACE.match(name):
+            amounts[name] += amount / _GIB if name in _IN_BYTES else amount
+    return dict(amounts)
+
+
+def hours_in_words(hours: float) -> str:
+    """To three digits: what differs less is the same to people."""
+    if 0 < hours < _LEAST_HOURS:
+        return f"less than {_LEAST_HOURS}"
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
 
 
 def used_hours(samples: Sequence[Sample]) -> Amounts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raykeeper.history.asked import Asked, Row
-from raykeeper.history.endpoints.joblist import all_jobs
+from raykeeper.history.endpoints.jobs import known_jobs
 from raykeeper.history.overview.bins import Bins, bins_over, to_ns
 from raykeeper.history.overview.facts import facts_of, losses_of, newest_jobs, until_ns
 from raykeeper.history.overview.model import SessionOverview
@@ -20,7 +20,7 @@ async def session_overview(asked: Asked) -> SessionOverview:
     nodes = await node_rows(asked)
     [stretch] = await asked.rows(STRETCH, {"job_id": None})
     bins = _bins(stretch, nodes, to_ns(facts.started_at) if facts.started_at else None, until)
-    jobs, left_out = newest_jobs(await all_jobs(asked), JOBS_LIMIT)
+    jobs, left_out = newest_jobs(await known_jobs(asked), JOBS_LIMIT)
     return SessionOverview(
         facts=facts,
         counts=to_counts(stretch),

@@ -34,7 +34,8 @@ def _edges(names: tuple[str, ...], columns: str, condition: str) -> str:
         f"""
         SELECT '{name}' AS edge, {columns}
                least($last_bin, greatest(0, (ns - $begin_ns) // $width_ns))::INTEGER AS bin, count(*) AS number,
-               sum($begin_ns + (bin + 1) * $width_ns - least($end_ns, greatest($begin_ns, ns)))::DOUBLE AS tail_ns
+               sum($begin_ns + (bin + 1) * $width_ns::BIGINT
+                   - least($end_ns, greatest($begin_ns, ns)))::DOUBLE AS tail_ns
         FROM (SELECT {_EDGES[name][0]} AS ns, * FROM task_list WHERE {IN_SCOPE} AND {_EDGES[name][1]} {condition})
         GROUP BY ALL
         """
@@ -63,7 +64,7 @@ FUNCTIONS = f"""
 
 FEW_ATTEMPTS = f"""
     SELECT task_id, attempt_number, {FUNCTION} AS function, state, error_type, creation_ns, start_ns, end_ns
-    FROM task_list WHERE {IN_SCOPE} AND start_ns IS NOT NULL ORDER BY start_ns, task_id, attempt_number LIMIT $row_limit
+    FROM task_list WHERE {IN_SCOPE} ORDER BY coalesce(start_ns, creation_ns), task_id, attempt_number LIMIT $row_limit
 """
 
 TASK_RESOURCES = f"""
@@ -80,7 +81,8 @@ ACTOR_RESOURCES = """
 """
 
 NODES = """
-    SELECT node_id, node_ip, node_name, hostname, is_head_node, state, resources_total, started_ns,
+    SELECT node_id, node_ip, node_name, hostname, is_head_node, state, resources_total,
+           coalesce(started_ns, transitions[1].ns) AS started_ns,
            coalesce(end_ns, closed_ns) AS end_ns, death_reason, death_message, count(*) OVER () AS nodes
     FROM nodes ORDER BY is_head_node DESC NULLS LAST, started_ns NULLS LAST, node_id LIMIT $row_limit
 """

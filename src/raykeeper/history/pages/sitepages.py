@@ -9,6 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.addressing import LATEST, SESSION_PATH
+from raykeeper.history.answers import InvalidQuery
+from raykeeper.history.keeper.overview import comparison_of
+from raykeeper.history.pages.compare import compare_form_page, compare_page
 from raykeeper.history.pages.listing import add_slash, list_sessions, redirect_to_latest
 from raykeeper.history.parts import Parts
 
@@ -19,7 +22,19 @@ class SitePage:
     answer: Callable[[Request, Parts], Awaitable[Response]]
 
 
+async def get_compare_page(request: Request, parts: Parts) -> Response:
+    """Two runs; without both, or where they cannot be compared, the form that asks for them."""
+    a, b = (request.query_params.get(name, "").strip() for name in ("a", "b"))
+    if not (a and b):
+        return compare_form_page(a, b)
+    try:
+        return compare_page(await comparison_of(parts, a, b))
+    except InvalidQuery as exc:
+        return compare_form_page(a, b, str(exc))
+
+
 SITE_PAGES = (
+    SitePage("/compare", get_compare_page),
     SitePage("/", list_sessions),
     SitePage("/select_cluster", list_sessions),
     SitePage(f"/s/{{namespace}}/{{cluster}}/{LATEST}", redirect_to_latest),

@@ -1,0 +1,160 @@
+"""One job's time line: tasks, actors, nodes and Kubernetes events over one stretch of time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goldensession import Moments, golden_session
+from ingest_scene import Event, base64_id, definition, lifecycle, task_id
+from overview_scene import SECOND, actor_events, asked_about, at, method_events
+from raykeeper.history.kubefacts.merged import KubeFacts
+from raykeeper.history.overview.job import job_overview
+from raykeeper.history.overview.kubelanes import LANES as KUBERNETES_LANES
+from raykeeper.history.overview.kubelanes import NOT_RECORDED, kube_lanes
+from raykeeper.history.overview.model import Lane, Timeline
+from raykeeper.history.overview.tasklanes import FEW, LANES
+from raykeeper.history.report.making import JobUnknown
+from raykeeper.layout.kube_facts import ContainerFact, EventFact, PodFact
+from report_scene import NODE, a_job, node_died
+
+A_MINUTE = a_job(start_time=int(at(0).timestamp() * 1000), end_time=int(at(60).timestamp() * 1000))
+"""A job that took so long."""
+
+
+def lanes_of(timeline: Timeline, group: str) -> list[Lane]:
+    return [lane for lane in timeline.lanes if lane.group == group]
+
+
+def ran(
+    number: int, begin: int, end: int, *, name: str = "step", state: str = "FINISHED", node: str = ""
+) -> list[Event]:
+    task = task_id(number)
+    states = [("PENDING_ARGS_AVAIL", 0), ("RUNNING", begin * SECOND), (state, end * SECOND)]
+    return [definition(task, name=name), lifecycle(task, states, nodeId=base64_id(node) if node else "")]
+
+
+async def test_few_tasks_are_shown_one_by_one(tmp_path: Path) -> None:
+    events = [*ran(1, 5, 20), *ran(2, 10, 30, state="FAILED"), *ran(3, 0, 60, name="long")]
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        timeline = (await job_overview(asked, "nightly")).timeline
+    long, step = lanes_of(timeline, "tasks")
+    assert [(span.begin, span.end, span.kind) for span in step.spans] == [
+        (at(5), at(20), "running"),
+        (at(10), at(30), "failed"),
+    ]
+    assert (long.label, len(long.spans), step.note) == ("long", 1, "2 attempts, 1 failed")
+    assert (timeline.begin, timeline.end) == (at(0), at(60))
+
+
+async def test_many_tasks_become_levels_and_their_failures_marks(tmp_path: Path) -> None:
+    events = [one for number in range(FEW) for one in ran(number, 0, 30)]
+    events += [one for number in range(FEW, FEW + 5) for one in ran(number, 30, 45, state="FAILED")]
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        [lane] = lanes_of((await job_overview(asked, "nightly")).timeline, "tasks")
+    assert lane.spans == ()
+    levels = {second: lane.levels[int(second / 60 * len(lane.levels))] for second in (1, 20, 40, 55)}
+    assert levels == {1: FEW, 20: FEW, 40: 5, 55: 0}
+    [mark] = lane.marks
+    assert (mark.kind, mark.title.startswith("5 failed")) == ("failed", True)
+    assert abs((mark.at - at(45)).total_seconds()) < 1
+
+
+async def test_only_the_busiest_functions_have_lanes_and_the_rest_is_counted(tmp_path: Path) -> None:
+    events = [one for number in range(LANES + 4) for one in ran(number, 0, 10 + number, name=f"f{number}")]
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        timeline = (await job_overview(asked, "nightly")).timeline
+    assert len(lanes_of(timeline, "tasks")) == LANES
+    assert lanes_of(timeline, "tasks")[0].label == f"f{LANES + 3}"
+    assert timeline.left_out["tasks"] == 4
+
+
+async def test_an_actor_is_alive_between_its_restarts(tmp_path: Path) -> None:
+    states = [("ALIVE", 5), ("RESTARTING", 20), ("ALIVE", 25), ("DEAD", 50)]
+    events = actor_events([(state, second * SECOND) for state, second in states])
+    events += method_events([("RUNNING", 6 * SECOND), ("FINISHED", 7 * SECOND)])
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        [lane] = lanes_of((await job_overview(asked, "nightly")).timeline, "actors")
+    assert [(span.begin, span.end) for span in lane.spans] == [(at(5), at(20)), (at(25), at(50))]
+    assert [(mark.at, mark.kind) for mark in lane.marks] == [(at(20), "warning"), (at(50), "normal")]
+
+
+async def test_a_node_that_was_lost_is_marked(tmp_path: Path) -> None:
+    events = [*ran(1, 5, 20, node=NODE), *node_died("UNEXPECTED_TERMINATION", "health check failed", 40)]
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        [lane] = lanes_of((await job_overview(asked, "nightly")).timeline, "nodes")
+    assert lane.note == "1 attempt"
+    assert [(mark.at, mark.kind) for mark in lane.marks] == [(at(40), "failed")]
+    assert "health check failed" in lane.marks[0].title
+
+
+async def test_kubernetes_events_stand_on_the_same_axis(tmp_path: Path) -> None:
+    async with asked_about(tmp_path, ran(1, 5, 20), jobs=[A_MINUTE], kube=said_by_kubernetes()) as asked:
+        timeline = (await job_overview(asked, "nightly")).timeline
+    [pod, cluster] = lanes_of(timeline, "kubernetes")
+    assert (pod.label, cluster.label) == ("Pod worker-a", "RayCluster small")
+    assert [mark.title for mark in pod.marks] == [
+        "BackOff (3 times): restarting failed container with HF_TOKEN=<redacted>",
+        "ray-worker ended with code 137: OOMKilled",
+    ]
+    assert {mark.kind for mark in pod.marks} == {"warning"}
+    assert timeline.kubernetes == ""
+
+
+def said_by_kubernetes() -> KubeFacts:
+    oom = ContainerFact(
+        name="ray-worker", state="running", last_reason="OOMKilled", last_exit_code=137, last_finished_at=at(31)
+    )
+    secret = "restarting failed container with HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz"
+    back_off = EventFact(
+        at=at(30),
+        uid="e1",
+        type="Warning",
+        reason="BackOff",
+        message=secret,
+        count=3,
+        about_kind="Pod",
+        about_name="worker-a",
+    )
+    created = EventFact(
+        at=at(1), uid="e2", type="Normal", reason="Created", about_kind="RayCluster", about_name="small"
+    )
+    late = EventFact(at=at(600), uid="e3", type="Warning", reason="Late", about_kind="Pod", about_name="worker-b")
+    pods = (PodFact(at=at(32), uid="p", name="worker-a", phase="Running", containers=(oom,)),)
+    return KubeFacts(pods=pods, events=(created, back_off, late))
+
+
+async def test_a_cluster_nobody_observed_says_so(tmp_path: Path) -> None:
+    async with asked_about(tmp_path, ran(1, 5, 20), jobs=[A_MINUTE]) as asked:
+        timeline = (await job_overview(asked, "nightly")).timeline
+    assert (lanes_of(timeline, "kubernetes"), timeline.kubernetes) == ([], NOT_RECORDED)
+
+
+def test_warnings_stay_where_kubernetes_says_too_much() -> None:
+    chatter = tuple(
+        EventFact(at=at(number), uid=f"n{number}", reason="Pulled", about_kind="Pod", about_name=f"p{number}")
+        for number in range(40)
+    )
+    warning = EventFact(at=at(50), uid="w", type="Warning", reason="Evicted", about_kind="Pod", about_name="last")
+    shown, more = kube_lanes(KubeFacts(events=(*chatter, warning)), at(0), at(60))
+    assert (shown[0].label, len(shown), more) == ("Pod last", KUBERNETES_LANES, 41 - KUBERNETES_LANES)
+
+
+async def test_the_recorded_job_has_all_kinds_of_lanes(ingested_moments: Moments) -> None:
+    async with golden_session(ingested_moments["final"]) as asked:
+        overview = await job_overview(asked, "golden-main")
+    assert (overview.job.job_id, overview.counts.attempts, overview.counts.failed) == ("02000000", 118, 13)
+    assert overview.runtime_env["env_vars"]["DB_PASSWORD"] == "<redacted>"
+    groups = {lane.group for lane in overview.timeline.lanes}
+    assert groups == {"tasks", "actors", "nodes"}
+    marks = sum(len(lane.marks) + len(lane.spans) for lane in overview.timeline.lanes)
+    assert 20 < marks < 400
+
+
+async def test_a_job_that_never_had_a_driver_has_an_empty_time_line(ingested_moments: Moments) -> None:
+    async with golden_session(ingested_moments["final"]) as asked:
+        overview = await job_overview(asked, "golden-badenv")
+        with pytest.raises(JobUnknown):
+            await job_overview(asked, "nope")
+    assert (overview.timeline.lanes, overview.counts.attempts, overview.job.status) == ((), 0, "FAILED")
