@@ -73,19 +73,19 @@ class Closer:
 
     async def run(self) -> None:
         """Look and close until cancelled. Assumes that the roster holds all there is."""
-        await self._recall()
+        await self.recall()
         while True:
-            if not self._may_write() or not await self._visit_due():
+            if not self._may_write() or not await self.visit_due():
                 await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _visit_due(self) -> bool:
+    async def visit_due(self) -> bool:
         """Look at some clusters whose time has come; whether more wait."""
         now = self._clock.steady()
         due = [cluster for cluster in self._due if self._cases[cluster].due_at <= now]
         await asyncio.gather(*map(self._visit, due[:_VISITED_AT_ONCE]))
         return len(due) > _VISITED_AT_ONCE
 
-    async def _recall(self) -> None:
+    async def recall(self) -> None:
         """Take up the clusters that were noted before; those that are not there any more went unseen."""
         failures = 0
         while True:
