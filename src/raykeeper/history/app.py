@@ -35,6 +35,7 @@ from raykeeper.history.pages.assets import ASSETS_ROUTE, get_asset
 from raykeeper.history.pages.failed import AS_PAGE
 from raykeeper.history.pages.sessionpages import SESSION_PAGES, SessionPage
 from raykeeper.history.pages.sitepages import SITE_PAGES, SitePage
+from raykeeper.history.partial import progress_headers
 from raykeeper.history.parts import Parts
 from raykeeper.layout.keys import SessionId
 from raykeeper.logs import Log
@@ -130,6 +131,7 @@ def _session_page(parts: Parts, page: SessionPage) -> Handler:
         asked = await parts.ask(session_of_path(request))
         response = await page.answer(request, asked, parts)
         response.headers[AS_OF_HEADER] = asked.session.as_of.isoformat()
+        response.headers.update(progress_headers(asked.session))
         return response
 
     return handle
@@ -142,6 +144,7 @@ def _session_handler(parts: Parts, endpoint: Endpoint, session_of: SessionOf, *,
         if request.method == "HEAD" and isinstance(response, StreamingResponse):
             response = Response(status_code=response.status_code, headers=dict(response.headers))
         response.headers[AS_OF_HEADER] = asked.session.as_of.isoformat()
+        response.headers.update(progress_headers(asked.session))
         if is_by_cookies:
             renew_cookies(response, request)
         return response

@@ -29,6 +29,7 @@ from raykeeper.history.endpoints.filters import (
 )
 from raykeeper.history.endpoints.redaction import masked_row
 from raykeeper.history.endpoints.statequery import StateQuery, parse_state_query
+from raykeeper.history.partial import told_if_partial
 
 ROWS_AT_ONCE = 500  # a few milliseconds of work
 
@@ -59,6 +60,7 @@ async def answer_list(request: Request, asked: Asked, list_rows: ListRows) -> Re
     """The list that a request asks for, or Ray's answer to a bad request."""
     try:
         listed = await list_rows(asked, parse_state_query(request.query_params))
+        listed = told_if_partial(asked.session, listed)
     except InvalidQuery as error:
         return refused_response(str(error))
     except Unanswerable:

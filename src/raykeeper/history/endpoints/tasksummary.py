@@ -31,6 +31,7 @@ from raykeeper.history.endpoints.tasks import (
     list_relation,
     visible_tasks,
 )
+from raykeeper.history.partial import told_if_partial
 
 TOO_MANY_GROUPS = f"There are more than {GROUPS_LIMIT} groups of tasks; the smallest are not in this tree."
 
@@ -71,7 +72,7 @@ async def _summarize(asked: Asked, query: StateQuery, summary_by: str) -> Respon
         return captured
     counts = await _counts(asked, query)
     summary, warnings = await _summary(asked, query, summary_by, counts.matching)
-    return summary_response(replace(counts, warnings=warnings), summary)
+    return summary_response(told_if_partial(asked.session, replace(counts, warnings=warnings)), summary)
 
 
 async def _summary(asked: Asked, query: StateQuery, summary_by: str, attempts: int) -> Summary:
