@@ -32,7 +32,7 @@ _IDENTITIES = (
 )
 """Fields whose values tell rows of one list apart."""
 
-Kind = Literal["anything", "masked", "close", "reordered", "more", "ours"]
+Kind = Literal["anything", "masked", "close", "later", "reordered", "more", "ours"]
 
 
 class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +47,8 @@ class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     within: float = 0
     """How close two numbers must be."""
     ours: Any = None
+    sometimes: bool = False
+    """Not every run differs in this."""
 
     def covers(self, difference: Difference) -> bool:
         return (
@@ -61,6 +63,8 @@ class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return bool(ours == masked(theirs))
         if self.allow == "close":
             return _is_number(theirs) and _is_number(ours) and abs(theirs - ours) <= self.within
+        if self.allow == "later":
+            return not theirs and _is_number(ours) and ours > 0  # Ray has null or 0 for what is not over
         if self.allow == "reordered":
             return sorted(map(str, theirs)) == sorted(map(str, ours))
         if self.allow == "more":
@@ -96,7 +100,8 @@ class Review:
 
     def unused(self) -> list[str]:
         """Reasons for differences that there are no more."""
-        return [rule.why for number, rule in enumerate(self.rules) if number not in self.used]
+        missing = [rule for number, rule in enumerate(self.rules) if number not in self.used]
+        return [rule.why for rule in missing if not rule.sometimes]
 
 
 def read_reviewed(path: Path) -> list[Reviewed]:
