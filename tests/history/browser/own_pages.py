@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from raycapture import SESSION
 
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
+RUN = f"{SESSION.namespace}/{SESSION.cluster}/latest"
+EMPTY_SESSION = "/s/team-a/train-0/session_00000/overview"
 LONG_NAME = "a-name-as-long-as-a-label-of-kubernetes-may-be-without-any-space"[:63]
 
 
@@ -23,6 +25,12 @@ OWN_PAGES = (
     OwnPage("sessions-none", "/?text=nothing-is-called-so", ("There is no such session.",)),
     OwnPage("report", f"{PREFIX}/report", ("First cause", "exited with code 7")),
     OwnPage("report-of-job", f"{PREFIX}/report/golden-main", ("fail_app raised ValueError: boom",)),
+    OwnPage("overview", f"{PREFIX}/overview", ("Nodes over time", "ray-worker", "golden-badenv", "AsyncWorker.work")),
+    OwnPage("overview-empty", EMPTY_SESSION, ("No job was submitted", "No tasks are recorded", "No node is recorded")),
+    OwnPage("job", f"{PREFIX}/job/golden-main", ("Time line", "sleeper", "Nobody recorded what Kubernetes said")),
+    OwnPage("job-log", f"{PREFIX}/job/golden-fail?search=RAISING", ("1 line with", "job_fail: raising")),
+    OwnPage("compare", f"/compare?a={RUN}/golden-main&b={RUN}/golden-fail", ("What differs", "python job_fail.py")),
+    OwnPage("compare-nothing", f"/compare?a={RUN}/golden-main&b=x", ("'x' is no run",), 400),
     OwnPage("no-such-job", f"{PREFIX}/report/nope", ("There is no job nope",), 404),
     OwnPage("no-such-page", "/?since=yesterday", ("Parameter 'since'",), 400),
 )
