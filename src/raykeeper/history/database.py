@@ -22,6 +22,7 @@ from raykeeper.history.ingest.sqltext import literals
 from raykeeper.history.tables import ALL_TABLES, Table
 
 _INTERRUPT_SECONDS = 0.05
+_LOST_FILE_TRIES = 3
 _TABLE_NAME = re.compile(rf"\b({'|'.join(ALL_TABLES)})\b")
 
 
@@ -44,6 +45,10 @@ class LayeredFiles(Protocol):
 
     async def fetch(self, names: Sequence[str]) -> None:
         """Have the files of these tables ready."""
+        ...
+
+    async def restore(self, names: Sequence[str]) -> bool:
+        """Bring back files that are gone; whether any were."""
         ...
 
 
@@ -83,10 +88,21 @@ class Database:
     ) -> list[dict[str, Any]]:
         """Rows of one statement that calls tables by their names; a table without files is empty.
 
-        Raises Unavailable when too much waits, memory is used up, or the time is over.
+        Raises Unavailable when too much waits, memory is used up, or the time is over. Files that somebody deletes from
+        under a statement are brought back, and it starts again.
         """
         names = sorted(set(_TABLE_NAME.findall(sql)))
         views = await _layers_of(files, names)
+        for _ in range(_LOST_FILE_TRIES):
+            try:
+                return await self._query(sql, views, dict(params or {}))
+            except duckdb.IOException:
+                if not isinstance(files, LayeredFiles) or not await files.restore(names):
+                    raise
+        return await self._query(sql, views, dict(params or {}))
+
+    async def _query(self, sql: str, views: Mapping[str, Layers], params: dict[str, object]) -> list[dict[str, Any]]:
+        """Wait for a turn and run."""
         if self._waiting >= self._settings.waiting_limit:
             raise Unavailable("queries", f"{self._waiting} are waiting", retry_after=4)
         self._waiting += 1
@@ -95,7 +111,7 @@ class Database:
         finally:
             self._waiting -= 1
         try:
-            return await self._run(sql, views, dict(params or {}))
+            return await self._run(sql, views, params)
         finally:
             self._slots.release()
 

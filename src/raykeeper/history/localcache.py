@@ -1,4 +1,5 @@
-"""A bounded folder of fetched objects, shared by the processes of one machine. Losing it loses nothing but time.
+"""A bounded folder of fetched objects, shared by the processes of one machine. Losing it loses nothing but time, also
+while it is in use: `restore` brings back what is held, and folders are made again where they are gone.
 
 What is in use is a hard link in a folder of this process's own: no other process can evict it from under a query.
 Guarantees: a file is there whole or not at all, whenever a process dies.
@@ -17,10 +18,12 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from raykeeper.errors import Unavailable
 from raykeeper.storage.store import ObjectStore
 
 FETCHES_AT_ONCE = 16
 _LOCK_POLL_SECONDS = 0.05
+_FETCH_TRIES = 10  # a file may be evicted, or the folder deleted, between two steps
 
 
 class LocalCache:
@@ -31,10 +34,10 @@ class LocalCache:
         self._incoming = folder / "incoming"
         self._works = folder / "work"
         self._limit_bytes = limit_bytes
-        for path in (self._objects, self._incoming, self._works, folder / "held"):
-            path.mkdir(parents=True, exist_ok=True)
+        (folder / "held").mkdir(parents=True, exist_ok=True)
         _remove_abandoned(folder / "held")
         self._held, self._lock = _own_folder(folder / "held")
+        self._make_folders()
         self._holders: Counter[str] = Counter()
         self._fetching: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(FETCHES_AT_ONCE)
@@ -47,6 +50,17 @@ class LocalCache:
     async def hold(self, store: ObjectStore, keys: Iterable[str]) -> list[Path]:
         """Local files of these objects, fetched where they are not there yet, until `release` is called."""
         return await asyncio.gather(*(self._hold_one(store, key) for key in keys))
+
+    async def restore(self, store: ObjectStore, keys: Iterable[str]) -> bool:
+        """Fetch those of these held objects whose files are gone; whether there were any."""
+        lost = [key for key in keys if not self.held_path(store, key).exists()]
+        await asyncio.gather(*(self._bring(store, key) for key in lost))
+        return bool(lost)
+
+    def has(self, store: ObjectStore, keys: Iterable[str]) -> bool:
+        """Whether all these objects have files here."""
+        names = [_file_name(store, key) for key in keys]
+        return all((self._held / name).exists() or (self._objects / name).exists() for name in names)
 
     def held_path(self, store: ObjectStore, key: str) -> Path:
         """Where the object's file is while it is held."""
@@ -63,6 +77,7 @@ class LocalCache:
 
     def adopt(self, store: ObjectStore, key: str, path: Path) -> None:
         """Take a local file for what the store has, or will have, under the key; hold it before anything goes."""
+        self._make_folders()
         path.replace(self._objects / _file_name(store, key))
 
     @asynccontextmanager
@@ -72,12 +87,13 @@ class LocalCache:
         It is removed when the work ends well.
         """
         folder = self._works / name
+        self._make_folders()
         while (lock := _try_lock(self._works / f"{name}.lock")) is None:  # noqa: ASYNC110 - see below
             await asyncio.sleep(_LOCK_POLL_SECONDS)  # another process's lock tells nobody when it is free
         try:
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             yield folder
-            await asyncio.to_thread(shutil.rmtree, folder)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)  # it may be gone already
         finally:
             os.close(lock)
 
@@ -85,12 +101,24 @@ class LocalCache:
         name = _file_name(store, key)
         self._holders[name] += 1
         try:
-            while not self._link(name):
-                await self._fetch(store, key, name)
+            await self._bring(store, key)
         except BaseException:
             self.release([self._held / name])
             raise
         return self._held / name
+
+    async def _bring(self, store: ObjectStore, key: str) -> None:
+        """Have the object's file among those held."""
+        name = _file_name(store, key)
+        for _ in range(_FETCH_TRIES):
+            if self._link(name):
+                return
+            await self._fetch(store, key, name)
+        raise Unavailable("cache", "its files vanish as soon as they are there", retry_after=1)
+
+    def _make_folders(self) -> None:
+        for path in (self._objects, self._incoming, self._works, self._held):
+            path.mkdir(parents=True, exist_ok=True)
 
     def _link(self, name: str) -> bool:
         """Hold a file that is there; False when it is not."""
@@ -117,14 +145,18 @@ class LocalCache:
 
     async def _fetch_file(self, store: ObjectStore, key: str, name: str) -> None:
         incoming = self._incoming / f"{name}-{os.urandom(6).hex()}"
+        self._make_folders()
         try:
             async with self._slots:
                 await store.get_file(key, incoming)
             os.link(incoming, self._held / name)  # before anything may evict it
         except FileExistsError:
             return
+        except FileNotFoundError:
+            return  # somebody deleted the folder meanwhile: whoever wants the file looks again
         finally:
             if incoming.exists():
+                self._make_folders()
                 incoming.replace(self._objects / name)
         self._evict()
 
@@ -147,7 +179,7 @@ def _file_name(store: ObjectStore, key: str) -> str:
 
 def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
     found = []
-    for entry in os.scandir(folder):
+    for entry in os.scandir(folder) if folder.exists() else ():
         try:
             found.append((Path(entry.path), entry.stat()))
         except FileNotFoundError:

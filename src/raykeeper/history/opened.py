@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from raykeeper.errors import Unavailable
 from raykeeper.history.database import Layers
 from raykeeper.history.ingest.jobs import Gap
 from raykeeper.history.ingest.manifests import TableFile
@@ -15,10 +16,18 @@ from raykeeper.history.localcache import LocalCache
 from raykeeper.history.tables import TASK_LIST, TASKS, UNFINISHED_TASKS
 from raykeeper.layout.keys import PolledKey, SessionId
 from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord, PolledAnswer, SessionRecord
+from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
 
 _SUPERSEDED = (TASKS.name, TASK_LIST.name, UNFINISHED_TASKS.name)
 """Tables of which newer rows replace older ones of the same task; the others are read as they are."""
+
+
+class TablesLost(Unavailable):
+    """Tables that were not published yet are gone from the local disk; the next look at the session makes them anew."""
+
+    def __init__(self) -> None:
+        super().__init__("tables", "they were deleted from the cache and are made anew", retry_after=3)
 
 
 class SessionTables(Mapping[str, tuple[Path, ...]]):
@@ -40,13 +49,26 @@ class SessionTables(Mapping[str, tuple[Path, ...]]):
         weakref.finalize(self, cache.release, self._held)
 
     async def fetch(self, names: Sequence[str]) -> None:
-        """Have the files of these tables here, for as long as this object lives."""
+        """Have the files of these tables here, for as long as this object lives. Raises TablesLost."""
         for name in names:
             if name in self._fetched or name not in self._keys:
                 continue
-            keys = {*self._keys[name], *self._newer.get(name, ()), *self._newer.get(TASK_LIST.name, ())}
-            self._held += await self._cache.hold(self._store, keys)
+            try:
+                self._held += await self._cache.hold(self._store, self._keys_of(name))
+            except ObjectMissing as exc:
+                raise TablesLost from exc
             self._fetched.add(name)
+
+    async def restore(self, names: Sequence[str]) -> bool:
+        """Bring back files of these tables that are gone from the disk; whether any were.
+
+        Raises TablesLost where the store does not have them either.
+        """
+        keys = {key for name in names for key in self._keys_of(name) if name in self._fetched}
+        try:
+            return await self._cache.restore(self._store, keys)
+        except ObjectMissing as exc:
+            raise TablesLost from exc
 
     def layers(self, name: str) -> Layers:
         """The files of a table, and those whose rows are read instead of some of them."""
@@ -55,6 +77,10 @@ class SessionTables(Mapping[str, tuple[Path, ...]]):
             self._paths(self._newer.get(name, ())),
             self._paths(self._newer.get(TASK_LIST.name, ())) if name in _SUPERSEDED else (),
         )
+
+    def _keys_of(self, name: str) -> set[str]:
+        """All objects that a query of the table reads."""
+        return {*self._keys.get(name, ()), *self._newer.get(name, ()), *self._newer.get(TASK_LIST.name, ())}
 
     def _paths(self, keys: Iterable[str]) -> tuple[Path, ...]:
         return tuple(self._cache.held_path(self._store, key) for key in keys)

@@ -73,6 +73,7 @@ class Following:
     async def look(self) -> AsyncIterator[OpenedSession]:
         """What is ready, then what is new; nothing where the store has nothing of the session."""
         await self._find_published()
+        self._forget_lost()
         if self._current is not None and self._current.is_final and self._current.facts is not None:
             yield await self._opened(self._current, self._current.facts)
         facts, _ = await asyncio.gather(self._reader.read(), self._list_segments())
@@ -90,6 +91,17 @@ class Following:
             return  # tables of other rules are made anew, and published under the next number
         if not (self._current and set(self._current.inputs) > set(found.manifest.inputs)):
             self._current = found.manifest
+
+    def _forget_lost(self) -> None:
+        """Begin again with what is published where our own newer tables are gone from the disk."""
+        current, published = self._current, self._published
+        if current is None or (published is not None and _have_same_files(current, published.manifest)):
+            return
+        files = (file for layer in (current.tables, current.newer) for table in layer.values() for file in table)
+        if not self._cache.has(self._store, (file.key for file in files)):
+            usable = published and published.manifest.version == TABLES_VERSION
+            self._current = published.manifest if published and usable else None
+            self._tables = None
 
     async def _list_segments(self) -> None:
         now = self._clock.steady()

@@ -1,0 +1,134 @@
+"""Any replica, any time: servers are killed and lose their caches while people read, and no answer is wrong or short.
+
+All share one bucket and nothing else. What is right, a calm server of its own says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from asking import ask
+from bed.minio import Minio
+from bench.sessions import SessionSpec, segments, write_records
+from collector_stores import s3_environment
+from conditions import until
+from history.replicas.history_replicas import Replica, RoundRobin
+from raykeeper.storage.opening import open_store
+from raykeeper.storage.settings.sources import read_store_settings
+from raykeeper.storage.settings.urls import parse_store_url
+from raykeeper.storage.store import ObjectStore
+from whole_history import whole_server
+
+pytestmark = [pytest.mark.bed, pytest.mark.timeout(600)]
+
+SPEC = SessionSpec(tasks=20_000)
+PREFIX = f"/s/{SPEC.id.namespace}/{SPEC.id.cluster}/{SPEC.id.session}"
+QUESTIONS = tuple(
+    f"{PREFIX}{path}"
+    for path in (
+        "/api/v0/tasks?limit=500",
+        "/api/v0/tasks?limit=50&detail=1",
+        "/api/v0/tasks?filter_keys=state&filter_predicates=%3D&filter_values=FAILED&limit=300",
+        "/api/v0/tasks?filter_keys=name&filter_predicates=%3D&filter_values=step_3",
+        "/api/v0/tasks/summarize",
+        "/api/v0/tasks/summarize?summary_by=lineage",
+        "/api/v0/nodes?detail=1",
+        "/api/v0/workers",
+        "/api/jobs/",
+    )
+)
+READERS = 4
+LOSSES = 6
+
+Answers = dict[str, Any]
+
+
+@pytest.fixture
+async def store(minio: Minio, bucket: str, tmp_path: Path) -> ObjectStore:
+    """The session in a bucket, and the same in a local folder."""
+    remote = open_store(read_store_settings("s3", "", s3_environment(minio, bucket)))
+    local = open_store(parse_store_url(f"file://{tmp_path}/calm-store", {}))
+    for key, data in segments(SPEC):
+        await asyncio.gather(*(one.put(key.key, data) for one in (remote, local)))
+    for one in (remote, local):
+        await write_records(one, SPEC)
+    return local
+
+
+@pytest.fixture
+async def calm(store: ObjectStore, tmp_path: Path) -> Answers:
+    """What a server says that nobody disturbs."""
+    async with whole_server(store, SPEC.id, tmp_path / "calm") as app:
+        answers = {path: await ask(app, path) for path in QUESTIONS}
+    assert {answer.status for answer in answers.values()} == {200}
+    return {path: answer.body for path, answer in answers.items()}
+
+
+@pytest.fixture
+async def replicas(minio: Minio, bucket: str, tmp_path: Path) -> AsyncIterator[list[Replica]]:
+    """Three servers, gone after the test."""
+    started = [Replica(tmp_path / f"replica-{number}", s3_environment(minio, bucket)) for number in range(3)]
+    try:
+        await asyncio.gather(*(replica.start() for replica in started))
+        yield started
+    finally:
+        for replica in started:
+            replica.end()
+
+
+@pytest.fixture
+async def balancer(replicas: list[Replica]) -> AsyncIterator[RoundRobin]:
+    async with aiohttp.ClientSession() as http:
+        yield RoundRobin(replicas, http)
+
+
+async def test_no_answer_is_wrong_or_short_whatever_happens_to_replicas(
+    calm: Answers, replicas: list[Replica], balancer: RoundRobin
+) -> None:
+    first, second, third = replicas
+    opening = [asyncio.create_task(balancer.ask(QUESTIONS[0])) for _ in range(6)]
+    await until(lambda: first.is_ingesting and second.is_ingesting, seconds=60)  # the same session, at once
+    first.kill()
+    for answer in await asyncio.gather(*opening):
+        assert not answer.is_whole or answer.body == calm[QUESTIONS[0]]
+    await first.start()
+
+    readers = [asyncio.create_task(read(balancer, calm, random.Random(number))) for number in range(READERS)]
+    dice = random.Random(7)
+    for _ in range(LOSSES):
+        dice.choice(replicas).lose_files(dice)
+        await some_more_answers(balancer, readers)
+    third.kill()  # readers are in the middle of their questions
+    await some_more_answers(balancer, readers)
+    await third.start()
+    for reader in readers:
+        reader.cancel()
+    for outcome in await asyncio.gather(*readers, return_exceptions=True):
+        assert isinstance(outcome, asyncio.CancelledError), outcome
+    assert balancer.broken > 0
+    for replica in replicas:
+        for path in QUESTIONS:
+            assert (await balancer.ask_one(replica, path)).body == calm[path]
+        assert [line for line in replica.log_lines() if line["msg"] == "request failed by a bug"] == []
+
+
+async def read(balancer: RoundRobin, calm: Answers, dice: random.Random) -> None:
+    """Ask on and on; every answer is the right one, or says that it is not all yet."""
+    while True:
+        path = dice.choice(QUESTIONS)
+        answer = await balancer.ask(path)
+        assert answer.status == 200, f"{path}: {answer.status} {answer.body}"
+        assert not answer.is_whole or answer.body == calm[path], path
+
+
+async def some_more_answers(balancer: RoundRobin, readers: list[asyncio.Task[None]]) -> None:
+    """Return once each reader has heard something since."""
+    wanted = sum(balancer.asked.values()) + 2 * READERS
+    await until(lambda: sum(balancer.asked.values()) >= wanted or any(reader.done() for reader in readers), seconds=120)
