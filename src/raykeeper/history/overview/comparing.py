@@ -12,6 +12,7 @@ from raykeeper.history.overview.comparison import (
     Comparison,
 )
 from raykeeper.history.overview.runs import Run
+from raykeeper.history.secretpatterns import masked_text
 
 FUNCTIONS_LIMIT = 60
 
@@ -56,7 +57,7 @@ def _failures(a: Run, b: Run) -> Iterable[ComparedFailure]:
     of_a, of_b = ({group.fingerprint: group for group in run.failures} for run in (a, b))
     for fingerprint, group in {**of_b, **of_a}.items():
         counts = [found[fingerprint].failures if fingerprint in found else 0 for found in (of_a, of_b)]
-        yield ComparedFailure(fingerprint, group.error_type, group.title, counts[0], counts[1])
+        yield ComparedFailure(fingerprint, group.error_type, masked_text(group.title), counts[0], counts[1])
 
 
 def _failure_order(failure: ComparedFailure) -> tuple[bool, int, str]:

@@ -11,6 +11,7 @@ from raykeeper.history.endpoints.cluster import METADATA
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.overview.bins import to_ns
 from raykeeper.history.overview.model import JobRow, Loss, SessionFacts, SessionState
+from raykeeper.history.report.shaping import job_outcome
 from raykeeper.history.report.situation import Ending
 from raykeeper.history.report.unknowns import unknowns_of
 from raykeeper.history.secretpatterns import masked_text
@@ -43,11 +44,11 @@ def facts_of(asked: Asked) -> SessionFacts:
 
 
 def state_of(session: Session) -> SessionState:
-    """A head that fell silent without an end, and that nobody closed, crashed."""
+    """A head that fell silent without an end, and that nobody closed, crashed. Without any node nothing is known."""
     if not isinstance(session, OpenedSession):
         return "unknown"
     if session.ended_at is None:
-        return "running"
+        return "running" if session.nodes else "unknown"
     return "ended" if _has_end(session) else "crashed"
 
 
@@ -67,15 +68,15 @@ def until_ns(session: Session) -> int:
 
 def job_row(job: Mapping[str, Any]) -> JobRow:
     """A job of Ray's job API. One that still runs has no end, whatever its answer says."""
-    is_open = job.get("status") in _OPEN_STATES
+    outcome, is_open = job_outcome(job), job.get("status") in _OPEN_STATES
     return JobRow(
-        id=job.get("submission_id") or job.get("job_id") or "",
-        job_id=job.get("job_id"),
-        status=job.get("status") or "",
-        entrypoint=masked_text(job.get("entrypoint") or ""),
-        started_at=_moment(job.get("start_time")),
-        ended_at=None if is_open else _moment(job.get("end_time")),
-        message=masked_text(str(job["message"])) if job.get("message") else None,
+        id=outcome.submission_id or outcome.job_id or "",
+        job_id=outcome.job_id,
+        status=outcome.status,
+        entrypoint=masked_text(outcome.entrypoint),
+        started_at=outcome.started_at,
+        ended_at=None if is_open else outcome.ended_at,
+        message=masked_text(outcome.message) if outcome.message else None,
         metadata={name: masked_text(str(value)) for name, value in (job.get("metadata") or {}).items()},
     )
 
@@ -104,7 +105,3 @@ def _has_end(session: OpenedSession) -> bool:
 def _metadata(asked: Asked) -> dict[str, str]:
     data = (asked.polled_body(METADATA, dict[str, Any]) or {}).get("data")
     return {name: str(value) for name, value in data.items() if value} if isinstance(data, dict) else {}
-
-
-def _moment(ms: int | None) -> datetime | None:
-    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None

@@ -58,7 +58,7 @@ async def read_run(asked: Asked, ref: RunRef, report: Report) -> Run:
     started, ended = (rows[0].started_at, rows[0].ended_at) if ref.job else (facts.started_at, facts.ended_at)
     named: dict[FactName, str] = {
         ("outcome", "Status"): status,
-        ("outcome", "Why"): report.first_cause.title if report.first_cause else "",
+        ("outcome", "Why"): masked_text(report.first_cause.title) if report.first_cause else "",
         ("outcome", "Duration"): _length(started, ended),
         ("entrypoint", "Entrypoint"): _entrypoints(rows),
         **environment_facts(job.get("runtime_env") for job in jobs),

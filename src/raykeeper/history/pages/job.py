@@ -50,10 +50,10 @@ def job_page(overview: JobOverview, report: Report, log: DriverLog) -> HTMLRespo
             _facts(overview, session),
             why_failed(report),
             _timeline(overview.timeline),
-            tasks_section(overview.counts, overview.tasks) if overview.counts.attempts else EMPTY,
-            functions_section(overview.functions) if overview.functions.rows else EMPTY,
-            asked_section(overview.resources) if overview.resources.rows else EMPTY,
             _log(log, job, session),
+            tasks_section(overview.counts, overview.tasks) if overview.counts.attempts else EMPTY,
+            asked_section(overview.resources) if overview.resources.rows else EMPTY,
+            functions_section(overview.functions) if overview.functions.rows else EMPTY,
         ]
     )
     crumbs = (*session_crumbs(session), Crumb(session.session, overview_path(session)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from starlette.responses import HTMLResponse
 
@@ -49,6 +49,7 @@ _TONES: dict[str, Tone] = {"running": "busy", "ended": "quiet", "crashed": "bad"
 _JOB_HEADERS = ("Job", "Status", "Started", "Took", "Why")
 _REFRESH_SECONDS = 3
 _MESSAGE_CHARS = 200
+_LONG_AGO = datetime(1971, 1, 1, tzinfo=UTC)  # nothing was sealed yet: "as of" is 1970
 
 
 def session_page(overview: SessionOverview, report: Report) -> HTMLResponse:
@@ -61,10 +62,10 @@ def session_page(overview: SessionOverview, report: Report) -> HTMLResponse:
             why_failed(report),
             _jobs(overview, session),
             tasks_section(overview.counts, overview.tasks),
-            functions_section(overview.functions),
             _nodes(overview.nodes),
             resources_section(overview.resources),
             _losses(overview.losses),
+            functions_section(overview.functions),
         ]
     )
     response = page_response(about.session, body, section="sessions", crumbs=session_crumbs(session))
@@ -89,7 +90,8 @@ def progress_note(about: SessionFacts) -> Html:
 def session_facts(about: SessionFacts, *more: Html) -> Html:
     session = id_of(about)
     until = about.ended_at or about.as_of
-    lasted = duration(until - about.started_at) if about.started_at else ""
+    has_data = about.as_of > _LONG_AGO
+    lasted = duration(until - about.started_at) if about.started_at and has_data else ""
     links = [link("Ray dashboard", session_path(session)), link("Why it failed", report_path(session)), *more]
     return facts(
         [
@@ -97,7 +99,7 @@ def session_facts(about: SessionFacts, *more: Html) -> Html:
             ("Started", moment(about.started_at)),
             ("Ended", moment(about.ended_at)),
             ("Lasted", lasted),
-            ("As of", moment(about.as_of)),
+            ("As of", moment(about.as_of) if has_data else "no data has arrived yet"),
             ("Ray", about.ray_version),
             ("Python", about.python_version),
             ("Owner", f"{about.owner_kind} {about.owner_name}".strip()),
@@ -124,8 +126,14 @@ def _job_row(job: JobRow, session: SessionId) -> tuple[str, ...]:
         status_badge(job.status),
         moment(job.started_at),
         took,
-        (job.message or "")[-_MESSAGE_CHARS:] if job.status in ("FAILED", "STOPPED") else "",
+        _last_line(job.message) if job.status in ("FAILED", "STOPPED") else "",
     )
+
+
+def _last_line(message: str | None) -> str:
+    """Of a log, or of a traceback, the last line says what went wrong."""
+    lines = (message or "").strip().splitlines()
+    return lines[-1].strip()[:_MESSAGE_CHARS] if lines else ""
 
 
 def _nodes(nodes: NodesOverTime) -> Html:

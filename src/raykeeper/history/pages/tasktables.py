@@ -37,7 +37,8 @@ def tasks_section(counts: TaskCounts, series: TaskSeries) -> Html:
 def counts_in_words(counts: TaskCounts) -> str:
     open_ones = [(counts.running, "running"), (counts.pending, "waiting")]
     others = "".join(f", {number:,} {word}" for number, word in open_ones if number)
-    return f"{counts.attempts:,} attempts: {counts.finished:,} finished, {counts.failed:,} failed{others}."
+    attempts = f"{counts.attempts:,} attempt{'' if counts.attempts == 1 else 's'}"
+    return f"{attempts}: {counts.finished:,} finished, {counts.failed:,} failed{others}."
 
 
 def functions_section(functions: Functions) -> Html:

@@ -6,6 +6,7 @@ from raykeeper.history.pages.addresses import report_path
 from raykeeper.history.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.pages.widgets import Tone, badge, link, moment, quiet, table
 from raykeeper.history.report.model import Cause, FailureGroup, Outcome, Report
+from raykeeper.history.secretpatterns import masked_text
 from raykeeper.layout.keys import SessionId
 
 GROUPS_SHOWN = 12
@@ -18,7 +19,7 @@ _TONES: dict[Outcome, Tone] = {
     Outcome.STOPPED: "warn",
     Outcome.RUNNING: "busy",
 }
-_HEADERS = ("Failure", "Attempts", "Functions", "First", "Last")
+_HEADERS = ("Failure", "Attempts", "Functions", "First")
 
 
 def why_failed(report: Report) -> Html:
@@ -34,8 +35,13 @@ def _first_cause(cause: Cause | None) -> Html:
     if cause is None:
         return EMPTY
     at = join([", ", moment(cause.at)]) if cause.at else EMPTY
-    evidence = [tag("pre", fact.text[-_EVIDENCE_CHARS:]) for fact in cause.evidence[:1]]
-    title = tag("p", tag("strong", cause.title[:_TITLE_CHARS]), " ", tag("span", "(", cause.sureness.value, at, ")"))
+    evidence = [tag("pre", masked_text(fact.text)[-_EVIDENCE_CHARS:]) for fact in cause.evidence[:1]]
+    title = tag(
+        "p",
+        tag("strong", masked_text(cause.title)[:_TITLE_CHARS]),
+        " ",
+        tag("span", "(", cause.sureness.value, at, ")"),
+    )
     return tag("section", tag("h3", "First cause"), title, *evidence, class_="panel bad")
 
 
@@ -52,9 +58,8 @@ def _group_row(group: FailureGroup, path: str) -> tuple[str, ...]:
     functions = ", ".join(function.name for function in group.functions[:3])
     more = f" and {len(group.functions) - 3} more" if len(group.functions) > 3 else ""
     return (
-        link(group.title[:_TITLE_CHARS], f"{path}#f-{group.fingerprint}"),
+        link(masked_text(group.title)[:_TITLE_CHARS], f"{path}#f-{group.fingerprint}"),
         f"{group.failures:,}",
         functions + more,
         moment(group.first_at),
-        moment(group.last_at),
     )
