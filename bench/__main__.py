@@ -21,6 +21,7 @@ BENCHMARKS = (
     "collector_process",
     "history_ingest",
     "history_users",
+    "pages",
     "demo",
 )
 
