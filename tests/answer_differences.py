@@ -32,7 +32,7 @@ _IDENTITIES = (
 )
 """Fields whose values tell rows of one list apart."""
 
-Kind = Literal["anything", "masked", "close", "later", "reordered", "more", "ours"]
+Kind = Literal["anything", "masked", "close", "later", "longer", "reordered", "more", "ours"]
 
 
 class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,6 +65,8 @@ class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return _is_number(theirs) and _is_number(ours) and abs(theirs - ours) <= self.within
         if self.allow == "later":
             return not theirs and _is_number(ours) and ours > 0  # Ray has null or 0 for what is not over
+        if self.allow == "longer":
+            return str(ours).startswith(str(theirs))
         if self.allow == "reordered":
             return sorted(map(str, theirs)) == sorted(map(str, ours))
         if self.allow == "more":

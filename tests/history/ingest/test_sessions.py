@@ -172,6 +172,14 @@ async def test_a_running_session_grows_with_each_look_and_ends(store: ObjectStor
         assert (ended.is_final, await opened_tasks(ended)) == (True, 2)
 
 
+async def test_a_running_session_runs_whatever_this_machines_clock_says(store: ObjectStore, tmp_path: Path) -> None:
+    await put_records(store, NOW, is_ended=False)
+    for hours in (-3, 3):
+        clock = ManualClock(now=datetime.now(UTC) + timedelta(hours=hours))
+        async with replica(store, tmp_path / str(hours), clock) as sessions:
+            assert (await sessions.open(SESSION)).ended_at is None
+
+
 async def test_a_session_without_events_opens_with_empty_tables(store: ObjectStore, tmp_path: Path) -> None:
     await put_records(store, NOW, is_ended=False)
     async with replica(store, tmp_path / "a") as sessions:

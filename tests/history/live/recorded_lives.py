@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from bed.waiting import wait_until
 from collector.whole.ray_lives import RayLife, a_ray_life
 from history.live.dashboard_questions import Questions
 from raycapture import Recorded
-from raykeeper.layout.keys import SessionId
+from raykeeper.layout.keys import SessionId, node_record_key
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
@@ -23,6 +24,7 @@ from raykeeper.storage.store import ObjectStore
 WORK = Path(__file__).with_name("programs") / "work_that_fails.py"
 REST_SECONDS = 3.0  # Ray ends workers that were idle for a second, and looks once a second
 WAIT_SECONDS = 60.0
+LATER_SECONDS = 600.0  # a head that was lost is silent after 90 seconds, and final after five minutes
 End = Literal["stopped", "killed"]
 
 
@@ -48,6 +50,7 @@ def a_recorded_life(folder: Path, end: End) -> Iterator[RecordedLife]:
         life.wait_until_all_is_stored(life.head)
         _wait_for_polls(life, answers)
         (_kill if end == "killed" else _stop)(life)
+        _let_time_pass(life)
         yield RecordedLife(life.stored.id, open_store(parse_store_url(f"file://{life.folder}/store", {})), answers)
 
 
@@ -84,6 +87,13 @@ def _stop(life: RayLife) -> None:
     life.head.process.stop(timeout=30.0)
     life.head.kill()
     assert life.head_collector.end() == 0, life.head_collector.output.read_text()
+
+
+def _let_time_pass(life: RayLife) -> None:
+    """Have the last heartbeat as old as if somebody looked later."""
+    [node_id] = life.head.node_ids()
+    then = time.time() - LATER_SECONDS
+    os.utime(life.folder / "store" / node_record_key(life.stored.id, node_id), (then, then))
 
 
 def _kill(life: RayLife) -> None:

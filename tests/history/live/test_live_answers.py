@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,12 +15,10 @@ import pytest
 from answer_differences import Review, differences, read_reviewed, trace_by_task
 from asking import ask
 from bed.fixtures import run_folder
-from clocks import ManualClock
 from history.live.recorded_lives import End, RecordedLife, a_recorded_life
 from whole_history import whole_server
 
 REVIEWED = Path(__file__).parent / "live_differences.yaml"
-LATER = timedelta(minutes=10)  # a head that was lost is silent after 90 seconds, and final after five minutes
 FAILURES = {
     ("fail", "FAILED", "TASK_EXECUTION_EXCEPTION"),
     ("crash", "FAILED", "WORKER_DIED"),
@@ -52,8 +49,7 @@ async def test_a_dead_cluster_says_what_ray_said_last_but_for_reviewed_differenc
 ) -> None:
     review = Review(read_reviewed(REVIEWED))
     prefix = f"/s/{life.session.namespace}/{life.session.cluster}/{life.session.session}"
-    clock = ManualClock(now=datetime.now(UTC) + LATER)
-    async with whole_server(life.store, life.session, tmp_path, clock=clock) as app:
+    async with whole_server(life.store, life.session, tmp_path) as app:
         for recorded in life.answers:
             answered = await ask(app, prefix + recorded.path)
             theirs, ours = recorded.body, answered.body

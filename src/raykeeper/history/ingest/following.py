@@ -24,6 +24,7 @@ from raykeeper.history.ingest.sweeping import sweep_tables
 from raykeeper.history.ingest.workbench import Limits
 from raykeeper.history.localcache import LocalCache
 from raykeeper.history.opened import OpenedSession, PolledHistory, Progress, SessionTables
+from raykeeper.history.storeclock import StoreClock
 from raykeeper.layout.keys import (
     EventSegmentKey,
     PolledKey,
@@ -52,6 +53,7 @@ class Following:
         cache: LocalCache,
         session: SessionId,
         clock: Clock,
+        store_clock: StoreClock,
         ingests: asyncio.Semaphore,
         limits: Limits,
     ) -> None:
@@ -59,6 +61,7 @@ class Following:
         self._store = store
         self._cache = cache
         self._clock = clock
+        self._store_clock = store_clock
         self._ingests = ingests
         self._maker = TableMaker(store, cache, session, limits)
         self._reader = FactReader(store, session)
@@ -76,10 +79,10 @@ class Following:
         self._forget_lost()
         if self._current is not None and self._current.is_final and self._current.facts is not None:
             yield await self._opened(self._current, self._current.facts)
-        facts, _ = await asyncio.gather(self._reader.read(), self._list_segments())
+        facts, now, _ = await asyncio.gather(self._reader.read(), self._store_clock.now(), self._list_segments())
         if facts.is_empty and not self._listed and self._current is None:
             return
-        async for manifest, progress in self._made(self._wanted(facts)):
+        async for manifest, progress in self._made(self._wanted(facts, now)):
             yield await self._opened(manifest, facts, progress)
         await self._publish(facts)
 
@@ -122,9 +125,10 @@ class Following:
         by_our_clock = hour_of(int((self._clock.now() - timedelta(hours=1)).timestamp()) * _NS)
         return min([by_our_clock, *(hour for seen, hour in self._active.values() if now - seen < RELIST_SECONDS)])
 
-    def _wanted(self, facts: Facts) -> Wanted:
+    def _wanted(self, facts: Facts, now: datetime) -> Wanted:
+        """What is to be made; `now` is by the store's clock, as heartbeats are."""
         sealed_at = {node: _time(ns) for node, ns in self._sealed_ns.items()}
-        ending = facts.ending(self._clock.now(), sealed_at)
+        ending = facts.ending(now, sealed_at)
         known = set(self._current.inputs if self._current else ())
         new = tuple(item for key, item in sorted(self._listed.items()) if input_name(self.session, key) not in known)
         end_ns = None if ending.ended_at is None else int(ending.ended_at.timestamp() * 1000) * 1_000_000

@@ -17,6 +17,7 @@ from raykeeper.history.ingest.following import Following
 from raykeeper.history.ingest.workbench import Limits
 from raykeeper.history.localcache import LocalCache
 from raykeeper.history.opened import OpenedSession
+from raykeeper.history.storeclock import StoreClock
 from raykeeper.layout.keys import SessionId
 from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
@@ -60,6 +61,7 @@ class Sessions:
         self._store = store
         self._clock = clock
         self._settings = settings
+        self._store_clock = StoreClock(store, clock)
         self.cache = LocalCache(settings.folder, settings.cache_bytes)
         self._ingests = asyncio.Semaphore(settings.ingests_at_once)
         self._entries: OrderedDict[SessionId, _Entry] = OrderedDict()
@@ -92,7 +94,8 @@ class Sessions:
         self.cache.close()
 
     def _following(self, session: SessionId) -> Following:
-        return Following(self._store, self.cache, session, self._clock, self._ingests, self._settings.limits)
+        clocks = (self._clock, self._store_clock)
+        return Following(self._store, self.cache, session, *clocks, self._ingests, self._settings.limits)
 
     def _is_fresh(self, entry: _Entry) -> bool:
         if entry.opened is None or entry.refreshed_at is None:
