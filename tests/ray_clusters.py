@@ -115,7 +115,12 @@ class RayCluster:
     def submit(self, name: str, entrypoint: str, runtime_env: Mapping[str, Any] | None = None) -> None:
         """Start a submission job of that id."""
         body = {"submission_id": name, "entrypoint": entrypoint, "runtime_env": dict(runtime_env or {})}
-        wait_until(f"Ray takes the job {name}", lambda: self._ask("/api/jobs/", body), START_SECONDS)
+
+        def is_taken() -> bool:
+            """A busy dashboard may take the job, answer too late, and then refuse it as one that it has."""
+            return bool(self._ask("/api/jobs/", body)) or name in self.job_statuses()
+
+        wait_until(f"Ray takes the job {name}", is_taken, START_SECONDS)
 
     def stop_job(self, name: str) -> None:
         """As `ray job stop` does."""

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.model import Cause, Evidence, Sureness
 from raykeeper.history.report.rules.jobs import explain_jobs
+from raykeeper.history.report.rules.kubernetes import explanation_of, lost_head, unstarted_cluster
 from raykeeper.history.report.rules.table import explain
-from raykeeper.history.report.situation import Explanation, Situation, moment
+from raykeeper.history.report.situation import Explanation, Situation, moment, to_ns
 
 _ORDER = tuple(Sureness)
 _EVIDENCE_LIMIT = 5
@@ -59,6 +61,7 @@ def explain_all(situation: Situation) -> Explained:
         keys[one.id] = key, max((found[link][1].sureness for link in chain), key=_ORDER.index)
     _add_jobs(growing, keys, situation)
     _add_crash(growing, situation)
+    _add_unstarted(growing, situation)
     order = sorted(growing, key=lambda key: (*_rank(growing[key]), key))
     place = {key: number for number, key in enumerate(order)}
     causes = tuple(_cause(growing[key]) for key in order)
@@ -104,7 +107,7 @@ def _add_jobs(
 
 
 def _add_crash(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
-    """A head that fell silent took everything with it that was open then."""
+    """A head that fell silent took everything with it that was open then: of its own, or with its pod."""
     ending = situation.ending
     has_open_job = any(job.status in _OPEN for job in situation.jobs)
     if not ending.is_crash or ending.ended_at is None or not (ending.cut_off or has_open_job):
@@ -112,9 +115,26 @@ def _add_crash(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
     facts = [Evidence("session", "the head's heartbeats stopped and it never said that it ended", ending.ended_at)]
     if ending.cut_off:
         facts.append(Evidence("session", f"{ending.cut_off} attempts were open at that time"))
-    at_ns = int(ending.ended_at.timestamp() * 1000) * 1_000_000
-    lost = Explanation("the cluster's head was lost", Sureness.LIKELY, tuple(facts), at_ns)
-    growing[_CRASH, ""] = _Growing(_CRASH, lost, at_ns, facts, failures=ending.cut_off, lasting=ending.cut_off)
+    lost = Explanation(
+        "the cluster's head was lost", Sureness.LIKELY, tuple(facts), to_ns(ending.ended_at), rule=_CRASH
+    )
+    if found := lost_head(situation):
+        told = explanation_of(*found)
+        lost = replace(told, title=f"the cluster's head was lost: {told.title}", evidence=(*told.evidence, *facts))
+    cause = growing.setdefault((lost.rule, lost.subject), _Growing(lost.rule, lost, lost.at_ns))
+    cause.evidence += [fact for fact in lost.evidence if fact not in cause.evidence]
+    cause.failures += ending.cut_off
+    cause.lasting += ending.cut_off
+    cause.ends_job = cause.ends_job or has_open_job
+
+
+def _add_unstarted(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
+    """Pods that never came up explain a job that never began, and a cluster that never was."""
+    has_open_job = any(job.status in _OPEN for job in situation.jobs)
+    if growing or (situation.jobs and not has_open_job):
+        return
+    for told in starmap(explanation_of, unstarted_cluster(situation)):
+        growing.setdefault((told.rule, told.subject), _Growing(told.rule, told, told.at_ns, list(told.evidence)))
 
 
 def _rank(cause: _Growing) -> tuple[int, int]:

@@ -13,6 +13,8 @@ from raykeeper.history.report.model import LogSlice
 
 LINES = 20
 """Of each of its two files: what a person reads before opening the whole log."""
+DRIVER_LINES = 60
+"""Of a driver: as many as a traceback through Ray has."""
 _BYTES_LIMIT = 8 * 1024
 _SUFFIXES: tuple[Suffix, ...] = ("out", "err")
 
@@ -31,6 +33,14 @@ async def log_slices(asked: Asked, failed: FailedAttempt) -> tuple[LogSlice, ...
     return tuple(one for one in slices if one.text)
 
 
+async def driver_log(asked: Asked, submission_id: str) -> LogSlice | None:
+    """The end of what a submitted job's driver wrote."""
+    if not isinstance(asked.logs, LogStore):
+        return None
+    found = await _find(asked, asked.logs, LogQuery(submission_id=submission_id))
+    return await _last_lines(asked.logs, found, DRIVER_LINES) if found else None
+
+
 def _queries(failed: FailedAttempt, suffix: Suffix) -> Iterator[LogQuery]:
     """Ever less exact ways to say which file is meant."""
     yield LogQuery(task_id=failed.task_id, attempt_number=failed.attempt_number, suffix=suffix)
@@ -47,8 +57,8 @@ async def _find(asked: Asked, logs: LogStore, query: LogQuery) -> Found | None:
         return None
 
 
-async def _last_lines(logs: LogStore, found: Found) -> LogSlice:
+async def _last_lines(logs: LogStore, found: Found, lines: int = LINES) -> LogSlice:
     floor = max(found.start, found.end - _BYTES_LIMIT)
-    start = await logs.reader.tail_start(found.stored, floor, found.end, LINES)
+    start = await logs.reader.tail_start(found.stored, floor, found.end, lines)
     text = b"".join([piece async for piece in logs.reader.stream(found.stored, start, found.end)])
     return LogSlice(found.node_id, found.stored.path, text.decode(errors="replace"))

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from raykeeper.history.asked import Asked
 from raykeeper.history.endpoints.joblist import all_jobs
+from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.report.failures import AttemptKey, FailedAttempt, FailureSet, failed_attempt, failure_sets
 from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.firstcause import explain_all
-from raykeeper.history.report.logslice import log_slices
+from raykeeper.history.report.logslice import driver_log, log_slices
 from raykeeper.history.report.model import (
     FailureGroup,
     JobOutcome,
@@ -25,9 +26,11 @@ from raykeeper.history.report.shaping import (
     job_outcome,
     outcome_of,
     uncoloured,
+    uncoloured_log,
 )
-from raykeeper.history.report.situation import Ending, Situation
+from raykeeper.history.report.situation import Ending, Kubernetes, Situation
 from raykeeper.history.report.statements import COUNTED_ATTEMPTS, FIRST_FAILURES, GROUPED_FAILURES
+from raykeeper.history.report.troubles import troubles_of
 from raykeeper.history.report.unknowns import unknowns_of
 from raykeeper.layout.records import HEAD_LOST
 
@@ -64,7 +67,8 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
     [counted] = await asked.rows(COUNTED_ATTEMPTS, {"job_id": scope.job_id})
     sets = await _failure_sets(asked, scope)
     ending = _ending(asked, counted["cut_off"])
-    explained = explain_all(Situation(sets, scope.jobs, ending))
+    kubernetes = _kubernetes(asked, await asked.kube_facts())
+    explained = explain_all(Situation(sets, scope.jobs, ending, kubernetes))
     groups = [group_of(one, explained, counted["attempts"]) for one in sets[:GROUPS_LIMIT]]
     outcome = outcome_of(explained, sets, scope.jobs, is_over=ending.ended_at is not None)
     session = asked.session
@@ -87,11 +91,18 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
 async def _scope(asked: Asked, wanted: str | None) -> Scope:
     jobs = [job_outcome(job) for job in await all_jobs(asked)]
     if wanted is None:
-        return Scope(None, None, tuple(jobs))
+        return Scope(None, None, await _with_driver_logs(asked, jobs))
     for job in jobs:
         if wanted in (job.job_id, job.submission_id):
-            return Scope(wanted, job.job_id or "", (job,))
+            return Scope(wanted, job.job_id or "", await _with_driver_logs(asked, [job]))
     raise JobUnknown(f"there is no job {wanted} in session {asked.session.id}")
+
+
+async def _with_driver_logs(asked: Asked, jobs: Sequence[JobOutcome]) -> tuple[JobOutcome, ...]:
+    """The jobs; the first of those that failed with the end of their drivers' logs, without colours."""
+    failed = [job.submission_id for job in jobs if job.status == "FAILED" and job.submission_id][:_LOGS_LIMIT]
+    logs = {name: await driver_log(asked, name) for name in failed}
+    return tuple(replace(job, log=uncoloured_log(logs.get(job.submission_id or ""))) for job in jobs)
 
 
 async def _failure_sets(asked: Asked, scope: Scope) -> list[FailureSet]:
@@ -112,6 +123,12 @@ async def _failure_sets(asked: Asked, scope: Scope) -> list[FailureSet]:
     rows = await asked.rows(FIRST_FAILURES, {"task_ids": ids, "message_limit": _MESSAGE_CHARS, "cut": CUT})
     firsts = {_key(attempt): attempt for attempt in map(failed_attempt, rows)}
     return [replace(one, first=uncoloured(firsts.get(_key(one.first), one.first))) for one in sets]
+
+
+def _kubernetes(asked: Asked, facts: KubeFacts) -> Kubernetes:
+    session = asked.session
+    nodes = session.nodes if isinstance(session, OpenedSession) else ()
+    return Kubernetes(troubles_of(facts), {node.node_id: node.pod for node in nodes if node.pod})
 
 
 def _key(attempt: FailedAttempt) -> AttemptKey:

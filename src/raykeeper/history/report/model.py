@@ -131,6 +131,8 @@ class JobOutcome:
     entrypoint: str
     started_at: datetime | None
     ended_at: datetime | None
+    log: LogSlice | None = None
+    """The end of what its driver wrote, of a job that failed."""
 
 
 @dataclass(frozen=True)

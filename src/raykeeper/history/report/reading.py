@@ -57,7 +57,7 @@ async def report_from_store(url: str, subject: Subject, environment: Mapping[str
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with built_parts(settings, parse_store_url(url, environment), folder) as parts:
         session = await _known(parts, subject)
-        asked = await _whole(parts, session)
+        asked = await opened_whole(parts, session)
         try:
             return await make_report(asked, subject.job)
         except JobUnknown as exc:
@@ -75,7 +75,7 @@ async def _known(parts: Parts, subject: Subject) -> SessionId:
     return session
 
 
-async def _whole(parts: Parts, session: SessionId) -> Asked:
+async def opened_whole(parts: Parts, session: SessionId) -> Asked:
     """The session once all of it is read."""
     while True:
         asked = await parts.ask(session)

@@ -101,6 +101,10 @@ def uncoloured(attempt: FailedAttempt) -> FailedAttempt:
     return replace(attempt, message=_text(attempt.message) or "", exit_detail=_text(attempt.exit_detail))
 
 
+def uncoloured_log(log: LogSlice | None) -> LogSlice | None:
+    return log and replace(log, text=_text(log.text) or "")
+
+
 def _text(message: object) -> str | None:
     return _COLOUR.sub("", message) if isinstance(message, str) else None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
+from raykeeper.history.report.troubles import Trouble
 
 _NS = 1_000_000_000
 
@@ -25,10 +26,20 @@ class Ending:
 
 
 @dataclass(frozen=True)
+class Kubernetes:
+    """What happened to the cluster's pods, where somebody recorded it."""
+
+    troubles: Sequence[Trouble] = ()
+    pods_by_node: Mapping[str, str] = field(default_factory=dict)
+    """Names of pods by the ids of the Ray nodes in them."""
+
+
+@dataclass(frozen=True)
 class Situation:
     sets: Sequence[FailureSet]
     jobs: Sequence[JobOutcome] = ()
     ending: Ending = Ending()
+    kubernetes: Kubernetes = Kubernetes()
 
     @property
     def jobs_by_id(self) -> Mapping[str, JobOutcome]:
@@ -48,7 +59,14 @@ class Explanation:
     subject: str = ""
     """What the cause is about; explanations by one rule with the same subject are one cause. Empty: these failures."""
     is_intended: bool = False
+    rule: str = ""
+    """The name of what was found, where one rule finds several kinds; empty: the rule's own."""
 
 
 def moment(ns: int | None) -> datetime | None:
     return None if ns is None else datetime.fromtimestamp(ns // _NS, UTC).replace(microsecond=ns % _NS // 1000)
+
+
+def to_ns(time: datetime | None) -> int | None:
+    """In whole milliseconds, as Ray tells the times of jobs."""
+    return None if time is None else int(time.timestamp() * 1000) * 1_000_000

@@ -50,7 +50,8 @@ def cancelled(failed: FailureSet, _: Situation) -> Explanation | None:
     if failed.error_type != "TASK_CANCELLED":
         return None
     evidence = (Evidence("task", failed.first.message or "TASK_CANCELLED", moment(failed.first_ns)),)
-    return Explanation("tasks were cancelled", Sureness.CERTAIN, evidence, failed.first_ns, is_intended=True)
+    title = f"{failed.first.function or 'a task'} was cancelled"
+    return Explanation(title, Sureness.CERTAIN, evidence, failed.first_ns, is_intended=True)
 
 
 def ended_actor(failed: FailureSet, _: Situation) -> Explanation | None:

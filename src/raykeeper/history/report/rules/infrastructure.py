@@ -1,77 +1,88 @@
-"""Failures that come from below the user's code: memory, nodes, worker processes, lost objects."""
+"""Failures that come from below the user's code: nodes, worker processes, lost objects."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
 
 from raykeeper.history.report.failures import FailedAttempt, FailureSet
 from raykeeper.history.report.model import Evidence, Sureness
 from raykeeper.history.report.situation import Explanation, Situation, moment
 
-_MEMORY_EXIT = "NODE_OUT_OF_MEMORY"
+_NODE_DIED, _ACTOR_DIED = "NODE_DIED", "ACTOR_DIED"
 _CRASHES = ("SYSTEM_ERROR", "USER_ERROR")
 """Exit types of workers that nobody asked to end."""
-_OF_WORKER_LOSS = frozenset({"WORKER_DIED", "ACTOR_DIED", "ACTOR_UNAVAILABLE"})
+OF_WORKER_LOSS = frozenset({"WORKER_DIED", _ACTOR_DIED, "ACTOR_UNAVAILABLE"})
 """Errors that the death of a worker shows itself by. Others on the same worker came before it died."""
-_OF_NODE_LOSS = _OF_WORKER_LOSS | {
-    "NODE_DIED",
+OF_NODE_LOSS = OF_WORKER_LOSS | {
+    _NODE_DIED,
     "LOCAL_RAYLET_DIED",
     "OBJECT_LOST",
     "OBJECT_FETCH_TIMED_OUT",
     "OWNER_DIED",
 }
 """Errors that the loss of a node shows itself by."""
+_NAMES_SHOWN = 3
+_NODE_ADDRESS = re.compile(r"Node IP: ([^\s,]+)")
 _LOST_OBJECT = ("OBJECT_", "OWNER_DIED", "OUT_OF_DISK")
 
 
-def out_of_memory(failed: FailureSet, _: Situation) -> Explanation | None:
-    """Ray's memory monitor killed the worker and says so, in the task's error or in the worker's exit."""
-    first = failed.first
-    exits = {*failed.worker_exits, *_words_of_end(first)}
-    was_killed = failed.error_type in _OF_WORKER_LOSS and _MEMORY_EXIT in exits
-    if failed.error_type != "OUT_OF_MEMORY" and not was_killed:
-        return None
-    evidence = [Evidence("task", first.message, moment(first.end_ns))]
-    if first.exit_detail:
-        evidence.append(Evidence("worker", f"{first.exit_type}: {first.exit_detail}", moment(first.worker_end_ns)))
-    where = first.node_ip or first.node_id or "a node"
-    title = f"out of memory: Ray killed workers on {where} to free memory"
-    at_ns = _earlier(first.worker_end_ns, failed.first_ns)
-    return Explanation(title, Sureness.CERTAIN, tuple(evidence), at_ns, subject=first.node_id or "")
-
-
 def lost_node(failed: FailureSet, _: Situation) -> Explanation | None:
-    """The node died about when its tasks failed. Certain where Ray names the node as the reason."""
+    """Ray names the node as the reason, or the node died about when its tasks failed."""
     first = failed.first
-    if failed.error_type not in _OF_NODE_LOSS or not failed.lost_nodes or first.node_end_ns is None:
+    is_named = failed.error_type == _NODE_DIED or bool(first.node_id and first.node_id in first.message)
+    died_then = bool(failed.lost_nodes) and first.node_end_ns is not None
+    if failed.error_type not in OF_NODE_LOSS or not (died_then or failed.error_type == _NODE_DIED):
         return None
-    reason = ": ".join(text for text in (first.death_reason, first.death_message) if text) or "no reason was given"
-    counted = f"{failed.lost_nodes} of {failed.failures} such failures were on a node that died about then"
-    evidence = (Evidence("node", reason, moment(first.node_end_ns)), Evidence("task", counted))
-    is_named = failed.error_type == "NODE_DIED" or bool(first.node_id and first.node_id in first.message)
-    sureness = Sureness.CERTAIN if is_named else Sureness.LIKELY
     # Workers lose their connections before the head gives the node up, so the failures may be the earlier sign.
-    at_ns = _earlier(first.node_end_ns, failed.first_ns)
-    title = f"node {first.node_ip or first.node_id} was lost"
-    return Explanation(title, sureness, evidence, at_ns, subject=first.node_id or "")
+    at_ns = earlier(first.node_end_ns, failed.first_ns)
+    sureness = Sureness.CERTAIN if is_named else Sureness.LIKELY
+    title = f"node {_node_name(first)} was lost while {functions_of(failed)} ran on it"
+    return Explanation(title, sureness, tuple(_node_evidence(failed)), at_ns, subject=first.node_id or "")
 
 
-def crashed_worker(failed: FailureSet, _: Situation) -> Explanation | None:
+def _node_evidence(failed: FailureSet) -> Iterator[Evidence]:
+    first = failed.first
+    if first.node_end_ns is not None:
+        reason = ": ".join(text for text in (first.death_reason, first.death_message) if text) or "no reason was given"
+        yield Evidence("node", reason, moment(first.node_end_ns))
+    if failed.lost_nodes:
+        yield Evidence("task", f"{failed.lost_nodes} of {failed.failures} such failures were on a node that died then")
+    if failed.error_type == _NODE_DIED:
+        yield Evidence("task", first.message, moment(first.end_ns))
+
+
+def _node_name(first: FailedAttempt) -> str:
+    named = _NODE_ADDRESS.search(first.message)
+    return first.node_ip or (named[1] if named else None) or first.node_id or "of no name"
+
+
+def crashed_worker(failed: FailureSet, situation: Situation) -> Explanation | None:
     """The worker process ended without being asked to. That it did is certain; why, Ray does not know."""
     first = failed.first
-    if failed.error_type not in _OF_WORKER_LOSS or first.exit_type not in _CRASHES:
+    if failed.error_type not in OF_WORKER_LOSS or first.exit_type not in _CRASHES:
         return None
     evidence = (
         Evidence("worker", f"{first.exit_type}: {first.exit_detail or 'no detail'}", moment(first.worker_end_ns)),
         Evidence("task", first.message or failed.error_type, moment(first.end_ns)),
     )
+    at_ns = earlier(first.worker_end_ns, failed.first_ns)
+    return Explanation(_crash_title(first, situation), Sureness.LIKELY, evidence, at_ns)
+
+
+def _crash_title(first: FailedAttempt, situation: Situation) -> str:
     name = first.name or first.function or "a task"
-    at_ns = _earlier(first.worker_end_ns, failed.first_ns)
-    return Explanation(f"the worker process that ran {name} died", Sureness.LIKELY, evidence, at_ns)
+    if not first.actor_id:
+        return f"the worker process that ran {name} died"
+    is_over = any(one.error_type == _ACTOR_DIED and one.first.actor_id == first.actor_id for one in situation.sets)
+    end = ", until the actor was out of restarts" if is_over else ""
+    return f"the process of actor {first.class_name or first.actor_id} died while it ran {name}{end}"
 
 
 def dead_actor(failed: FailureSet, situation: Situation) -> Explanation | None:
     """The actor died before these calls: of what ended an earlier call of it, if one is known."""
     first, end = failed.first, failed.first.actor_end
-    if failed.error_type != "ACTOR_DIED" or not end:
+    if failed.error_type != _ACTOR_DIED or not end:
         return None
     said = str(end.get("errorMessage", "")) or failed.words
     evidence = (Evidence("actor", f"{end.get('reason', 'UNSPECIFIED')}: {said}", moment(first.actor_end_ns)),)
@@ -80,13 +91,8 @@ def dead_actor(failed: FailureSet, situation: Situation) -> Explanation | None:
     if cut is not None:
         return Explanation(cut.title, Sureness.LIKELY, evidence, cut.first_ns, because_of=cut.id)
     title = f"actor {first.class_name or first.actor_id} died: {said.splitlines()[0]}"
-    at_ns = _earlier(first.actor_end_ns, failed.first_ns)
+    at_ns = earlier(first.actor_end_ns, failed.first_ns)
     return Explanation(title, Sureness.CERTAIN, evidence, at_ns, subject=first.actor_id or "")
-
-
-def _words_of_end(first: FailedAttempt) -> list[str]:
-    """Ray names the exit type of an actor's worker within its message."""
-    return str(first.actor_end.get("errorMessage", "")).split()
 
 
 def lost_object(failed: FailureSet, situation: Situation) -> Explanation | None:
@@ -105,5 +111,12 @@ def _died(one: FailureSet) -> bool:
     return one.error_type == "WORKER_DIED" and not one.job_ends
 
 
-def _earlier(one_ns: int | None, other_ns: int) -> int:
+def functions_of(failed: FailureSet) -> str:
+    """The functions that failed so."""
+    shown = list(failed.functions)[:_NAMES_SHOWN]
+    more = ", ..." if len(failed.functions) > _NAMES_SHOWN else ""
+    return ", ".join(shown) + more or "workers"
+
+
+def earlier(one_ns: int | None, other_ns: int) -> int:
     return other_ns if one_ns is None else min(one_ns, other_ns)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
-from raykeeper.history.report.failures import FailureSet
-from raykeeper.history.report.fingerprint import digest, headline, title_of
+from raykeeper.history.report.fingerprint import headline
 from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
 from raykeeper.history.report.rules.asked_for import were_open_at_end
-from raykeeper.history.report.situation import Explanation, Situation
+from raykeeper.history.report.rules.drivers import failure_behind, raised_by_driver, telling_words
+from raykeeper.history.report.rules.kubernetes import job_with_lost_pod
+from raykeeper.history.report.rules.memory import job_out_of_memory, out_of_memory
+from raykeeper.history.report.situation import Explanation, Situation, to_ns
 
 _ENVIRONMENT = "RUNTIME_ENV_SETUP_FAILURE"
 _NOT_STARTED = {
@@ -24,6 +26,8 @@ _DIED = {
     "JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE": "the process that watched the driver failed",
 }
 _MESSAGE_CHARS, _TITLE_CHARS = 4000, 240
+_TIMEOUT_CODE = 124  # of coreutils' `timeout`
+_SHELL_SIGNALS = 128
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def explain_jobs(situation: Situation) -> Iterator[JobExplanation]:
         for rule in JOB_RULES:
             found = rule(job, situation)
             if found is not None:
-                yield JobExplanation(rule.__name__, job, found)
+                yield JobExplanation(found.rule or rule.__name__, job, found)
                 break
 
 
@@ -53,7 +57,7 @@ def stopped_job(job: JobOutcome, situation: Situation) -> Explanation | None:
         f"job {_name(job)} was stopped by its user",
         Sureness.CERTAIN,
         (_words(job),),
-        _ns(job.ended_at),
+        to_ns(job.ended_at),
         because_of=cut,
         subject=_name(job),
         is_intended=True,
@@ -64,7 +68,7 @@ def failed_job_environment(job: JobOutcome, _: Situation) -> Explanation | None:
     if job.status != "FAILED" or job.error_type != _ENVIRONMENT:
         return None
     said = f"the runtime environment of job {_name(job)} failed: {headline(job.message or '')[:_TITLE_CHARS]}"
-    return Explanation(said, Sureness.CERTAIN, (_words(job),), _ns(job.started_at), subject=_name(job))
+    return Explanation(said, Sureness.CERTAIN, (_words(job),), to_ns(job.started_at), subject=_name(job))
 
 
 def unstarted_driver(job: JobOutcome, _: Situation) -> Explanation | None:
@@ -72,48 +76,69 @@ def unstarted_driver(job: JobOutcome, _: Situation) -> Explanation | None:
     if job.status != "FAILED" or said is None:
         return None
     return Explanation(
-        f"{said} ({_name(job)})", Sureness.CERTAIN, (_words(job),), _ns(job.ended_at), subject=_name(job)
+        f"{said} ({_name(job)})", Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job)
     )
 
 
 def failed_task_of_job(job: JobOutcome, situation: Situation) -> Explanation | None:
-    """The exception that ended the driver is one that a task of it had failed with."""
-    title = title_of(digest(_last_words(job)))
-    if job.status != "FAILED" or not title:
-        return None
-    own = [one for one in situation.sets if one.first.job_id == job.job_id and one.title == title]
-    root = min(own, key=lambda one: (one.first_ns, one.id), default=None)
+    """What ended the driver is what a task of it had failed with."""
+    root = failure_behind(job, situation.sets) if job.status == "FAILED" else None
     if root is None:
         return None
     return Explanation(root.title, Sureness.CERTAIN, (_words(job),), root.first_ns, because_of=root.id)
+
+
+def timed_out_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
+    """`timeout` says by its exit code that it ended the command."""
+    if job.status != "FAILED" or job.exit_code != _TIMEOUT_CODE:
+        return None
+    sureness = Sureness.CERTAIN if "timeout" in job.entrypoint.split() else Sureness.LIKELY
+    said = f"the entrypoint of job {_name(job)} ran out of time and was ended by `timeout`"
+    evidence = (Evidence("job", f"exit code {_TIMEOUT_CODE} of: {job.entrypoint}", job.ended_at), _words(job))
+    return Explanation(said, sureness, evidence, to_ns(job.ended_at), subject=_name(job))
+
+
+def killed_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
+    """The driver was ended by a signal. That it was is certain; by whom, nobody says."""
+    number = _signal_of(job.exit_code)
+    if job.status != "FAILED" or number is None:
+        return None
+    said = f"the entrypoint of job {_name(job)} was ended by {number.name}"
+    return Explanation(said, Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
 
 
 def failed_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
     """The driver raised an exception of its own, or left with an exit code."""
     if job.status != "FAILED" or job.exit_code is None:
         return None
-    raised = f": {headline(_last_words(job))}" if _last_words(job) else ""
-    said = f"the entrypoint of job {_name(job)} exited with code {job.exit_code}{raised}"
-    return Explanation(said, Sureness.CERTAIN, (_words(job),), _ns(job.ended_at), subject=_name(job))
+    raised = raised_by_driver(job)
+    said = f"the entrypoint of job {_name(job)} exited with code {job.exit_code}{raised and f': {raised}'}"
+    return Explanation(said[:_TITLE_CHARS], Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
 
 
 def dead_supervisor(job: JobOutcome, situation: Situation) -> Explanation | None:
-    """It goes with the node it ran on; where a node is known to be lost, that is why."""
+    """It goes with the node it ran on, or for the memory of others; where such a loss is known, that is why."""
     said = _DIED.get(job.error_type or "", "the job failed")
     if job.status != "FAILED":
         return None
-    lost: FailureSet | None = next((one for one in situation.sets if one.lost_nodes), None)
+    lost = next((one for one in situation.sets if one.lost_nodes or out_of_memory(one, situation)), None)
     if lost is not None:
         return Explanation(said, Sureness.LIKELY, (_words(job),), lost.first_ns, because_of=lost.id)
-    return Explanation(f"{said} ({_name(job)})", Sureness.GUESS, (_words(job),), _ns(job.ended_at), subject=_name(job))
+    return Explanation(
+        f"{said} ({_name(job)})", Sureness.GUESS, (_words(job),), to_ns(job.ended_at), subject=_name(job)
+    )
 
 
 JOB_RULES = (
     stopped_job,
     failed_job_environment,
+    job_out_of_memory,
     unstarted_driver,
     failed_task_of_job,
+    timed_out_entrypoint,
+    killed_entrypoint,
     failed_entrypoint,
+    job_with_lost_pod,
     dead_supervisor,
 )
 """The first that answers is believed; a new one stands before those that are less sure."""
@@ -124,15 +149,15 @@ def _name(job: JobOutcome) -> str:
 
 
 def _words(job: JobOutcome) -> Evidence:
-    """The end of its message: Ray puts the last lines of the driver's log there."""
-    return Evidence("job", (job.message or job.status)[-_MESSAGE_CHARS:], job.ended_at)
+    """The end of what its driver wrote, or of what Ray says about it."""
+    said = job.message or job.status
+    return Evidence("job", (telling_words(job) if job.exit_code is not None else said)[-_MESSAGE_CHARS:], job.ended_at)
 
 
-def _last_words(job: JobOutcome) -> str:
-    """The traceback at the end of the driver's log, if that is how it ended."""
-    _, mark, trace = (job.message or "").rpartition("Traceback (most recent call last):")
-    return trace if mark else ""
-
-
-def _ns(time: datetime | None) -> int | None:
-    return None if time is None else int(time.timestamp() * 1000) * 1_000_000
+def _signal_of(exit_code: int | None) -> signal.Signals | None:
+    """A shell says it as 128 and the signal, Python as a negative code."""
+    number = -exit_code if exit_code is not None and exit_code < 0 else (exit_code or 0) - _SHELL_SIGNALS
+    try:
+        return signal.Signals(number)
+    except ValueError:
+        return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.model import Evidence, Sureness
 from raykeeper.history.report.situation import Explanation, Situation, moment
@@ -37,7 +39,9 @@ def never_scheduled(failed: FailureSet, _: Situation) -> Explanation | None:
         return None
     text = f"{failed.never_ran} were never given to a worker before their job ended"
     evidence = (Evidence("task", text, moment(failed.first_ns)), *_asked(failed))
-    return Explanation("tasks waited for resources that never came", Sureness.LIKELY, evidence, failed.first_ns)
+    wanted = _resources(failed.first.required_resources)
+    title = f"{failed.first.function or 'tasks'} waited for resources that never came{wanted and f': {wanted}'}"
+    return Explanation(title, Sureness.LIKELY, evidence, failed.first_ns)
 
 
 def raised_exception(failed: FailureSet, _: Situation) -> Explanation | None:
@@ -56,5 +60,14 @@ def unexplained(failed: FailureSet, _: Situation) -> Explanation:
 
 
 def _asked(failed: FailureSet) -> tuple[Evidence, ...]:
-    resources = failed.first.required_resources
+    resources = _resources(failed.first.required_resources)
     return (Evidence("task", f"required resources: {resources}"),) if resources else ()
+
+
+def _resources(text: str | None) -> str:
+    """As people say them: `CPU 1, GPU 4`."""
+    try:
+        wanted = msgspec.json.decode(text or "{}", type=dict[str, float])
+    except msgspec.DecodeError:
+        return text or ""
+    return ", ".join(f"{name} {number:g}" for name, number in wanted.items())

@@ -11,8 +11,9 @@ from raykeeper.history.report.rules.infrastructure import (
     dead_actor,
     lost_node,
     lost_object,
-    out_of_memory,
 )
+from raykeeper.history.report.rules.kubernetes import missing_workers, troubled_pod
+from raykeeper.history.report.rules.memory import out_of_memory
 from raykeeper.history.report.rules.passed_on import failed_constructor, failed_dependency, restarting_actor
 from raykeeper.history.report.rules.starting import (
     failed_environment,
@@ -33,7 +34,9 @@ RULES: tuple[Rule, ...] = (
     failed_constructor,
     cancelled,
     out_of_memory,
+    troubled_pod,
     lost_node,
+    missing_workers,
     never_scheduled,
     ended_with_job,
     ended_actor,
@@ -50,5 +53,5 @@ def explain(failed: FailureSet, situation: Situation) -> tuple[str, Explanation]
     for rule in RULES:
         found = rule(failed, situation)
         if found is not None:
-            return rule.__name__, found
+            return found.rule or rule.__name__, found
     return unexplained.__name__, unexplained(failed, situation)

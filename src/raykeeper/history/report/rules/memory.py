@@ -1,0 +1,63 @@
+"""Workers that Ray's memory monitor killed: it says so in the errors of tasks, and of jobs whose supervisor it took."""
+
+from __future__ import annotations
+
+import re
+
+from raykeeper.history.report.failures import FailedAttempt, FailureSet
+from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
+from raykeeper.history.report.rules.infrastructure import OF_WORKER_LOSS, earlier, functions_of
+from raykeeper.history.report.situation import Explanation, Situation, moment, to_ns
+
+_MEMORY_EXIT = "NODE_OUT_OF_MEMORY"
+_LOW = "low on memory"
+_TELLING = (_LOW, "OOM kill reason:", "Selected to kill:")
+_TELLING_LIMIT = 8  # a node with many workers has a line for each
+_NODE = re.compile(r"\(IP: ([^,\s]+), ID: (\w+)\)")
+_INTERNAL = "_ray_internal"
+_KILLED = re.compile(r"Selected to kill: .*?task name=([^,\s]+)")
+
+
+def out_of_memory(failed: FailureSet, _: Situation) -> Explanation | None:
+    """Ray's memory monitor killed the worker and says so, in the task's error or in the worker's exit."""
+    first = failed.first
+    exits = {*failed.worker_exits, *_words_of_end(first)}
+    was_killed = failed.error_type in OF_WORKER_LOSS and _MEMORY_EXIT in exits
+    if failed.error_type != "OUT_OF_MEMORY" and not was_killed:
+        return None
+    evidence = [Evidence("task", memory_words(first.message), moment(first.end_ns))]
+    if first.exit_detail and first.exit_detail not in first.message:
+        said = f"{first.exit_type}: {memory_words(first.exit_detail)}"
+        evidence.append(Evidence("worker", said, moment(first.worker_end_ns)))
+    title = _title(functions_of(failed), first.node_ip or first.node_id)
+    at_ns = earlier(first.worker_end_ns, failed.first_ns)
+    return Explanation(title, Sureness.CERTAIN, tuple(evidence), at_ns, subject=first.node_id or "")
+
+
+def job_out_of_memory(job: JobOutcome, situation: Situation) -> Explanation | None:
+    """Ray killed the supervisor of the job, mostly beside the task that took the memory."""
+    said = job.message or ""
+    if job.status != "FAILED" or _LOW not in said:
+        return None
+    evidence = (Evidence("job", memory_words(said), job.ended_at),)
+    known = next((one for one in situation.sets if out_of_memory(one, situation)), None)
+    if known is not None:
+        return Explanation(known.title, Sureness.CERTAIN, evidence, known.first_ns, because_of=known.id)
+    node, killed = _NODE.search(said), dict.fromkeys(_KILLED.findall(said))
+    title = _title(", ".join(name for name in killed if not name.startswith(_INTERNAL)), node[1] if node else None)
+    return Explanation(title, Sureness.CERTAIN, evidence, to_ns(job.ended_at), subject=node[2] if node else "")
+
+
+def _title(killed: str, where: str | None) -> str:
+    return f"out of memory: Ray killed {killed or 'workers'} on {where or 'a node'} to free memory"
+
+
+def memory_words(message: str) -> str:
+    """Of a page about memory: how much there was, and what was killed for it. What says nothing of that stays."""
+    telling = [line for line in message.splitlines() if any(words in line for words in _TELLING)]
+    return "\n".join(telling[:_TELLING_LIMIT]) or message
+
+
+def _words_of_end(first: FailedAttempt) -> list[str]:
+    """Ray names the exit type of an actor's worker within its message."""
+    return str(first.actor_end.get("errorMessage", "")).split()
