@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import shlex
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +29,7 @@ from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.settings.storesettings import StoreSettings
 
 DASHBOARD_PORT, METRICS_PORT, COLLECTOR_PORT = 8265, 8080, 8085
+JOB = "nightly"
 JOB_SECONDS = 120.0
 OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 _AGENT_COUNT = re.compile(r"^ray_aggregator_agent_(\w+)_total\{[^\n]*\} (\S+)$", re.MULTILINE)
@@ -98,17 +98,16 @@ class CollectedScene(RealScene):
         (head,) = await self.group(labels.HEAD_GROUP)
         return str(head["status"].get("podIP", ""))
 
-    async def submit(self, program: str, **fields: Any) -> str:
-        """Hand a Python program in as a job, without waiting for it; its submission id."""
-        body = {"entrypoint": f"python -c {shlex.quote(program)}", "submission_id": "nightly", **fields}
-        server = Rest(f"http://{await self.head_ip()}:{DASHBOARD_PORT}")
-        return str((await asyncio.to_thread(server.post, "/api/jobs/", body))["submission_id"])
+    async def submit(self, entrypoint: str) -> None:
+        """Hand a command line in as the job `nightly`, without waiting for it."""
+        body = {"entrypoint": entrypoint, "submission_id": JOB}
+        await asyncio.to_thread(Rest(f"http://{await self.head_ip()}:{DASHBOARD_PORT}").post, "/api/jobs/", body)
 
-    async def finished(self, submission_id: str) -> JSON:
-        """What the dashboard says of a job once it is over."""
+    async def finished(self) -> JSON:
+        """What the dashboard says of the job once it is over."""
 
         async def look() -> JSON | None:
-            found: JSON | None = await self.ask(f"/api/jobs/{submission_id}")
+            found: JSON | None = await self.ask(f"/api/jobs/{JOB}")
             return found if found and found["status"] in OVER else None
 
         return await eventually(look, seconds=JOB_SECONDS) or {}
@@ -129,8 +128,9 @@ class CollectedScene(RealScene):
         return counts
 
     async def pod_ips(self) -> dict[str, str]:
-        """Where each pod can be reached."""
-        return {pod["metadata"]["name"]: str(pod["status"]["podIP"]) for pod in await self.pods()}
+        """Where each pod can be reached that has a place to run at."""
+        pods = await self.pods()
+        return {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in pods if "podIP" in pod["status"]}
 
     async def is_silent(self, pod_ips: Iterable[str]) -> None:
         """Return once no collector answers there: of a pod deleted by force Kubernetes itself knows nothing."""
@@ -141,6 +141,12 @@ class CollectedScene(RealScene):
             return not any(answers)
 
         await self.sees(none_answers)
+
+    async def evict_pod(self, group: str) -> None:
+        """Have a pod of the group evicted, as whoever drains its node does."""
+        pod = (await self.group(group))[0]["metadata"]["name"]
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}"
+        await asyncio.to_thread(self.plane.admin.post, f"{path}/eviction", {"metadata": {"name": pod}})
 
     async def force_delete_pod(self, group: str) -> str:
         """Delete a pod of the group without grace; its name."""

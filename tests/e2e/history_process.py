@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from bed.control_plane import ControlPlane
 from bed.processes import Process
 from bed.rest import Rest
 from bed.waiting import wait_until
@@ -49,15 +50,21 @@ class SessionHistory:
 
 
 @contextmanager
-def history_process(bucket: PodBucket, folder: Path) -> Iterator[History]:
+def history_process(bucket: PodBucket, folder: Path, *flags: str) -> Iterator[History]:
     """A server that shows this bucket, with its cache in `folder`."""
-    server = Process("history", [*COMMAND, f"--cache-dir={folder}/cache"], folder, bucket.variables)
+    server = Process("history", [*COMMAND, f"--cache-dir={folder}/cache", *flags], folder, bucket.variables)
     server.start()
     try:
         port = wait_until("the history server listens", lambda: _port_of(server), START_SECONDS)
         yield History(Rest(f"http://127.0.0.1:{port}"))
     finally:
         server.stop()
+
+
+def observing(plane: ControlPlane, namespace: str) -> tuple[str, ...]:
+    """Flags of a server that records what Kubernetes says about one namespace."""
+    namespaces = f"--kubernetes-namespaces={namespace}", f"--kubernetes-lease-namespace={namespace}"
+    return "--kubernetes-facts=on", f"--kubeconfig={plane.admin_kubeconfig}", *namespaces
 
 
 def _port_of(server: Process) -> int | None:

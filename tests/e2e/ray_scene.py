@@ -55,6 +55,7 @@ class RealScene(Scene):
 
     def __init__(self, kube: Kube, plane: ControlPlane, namespace: str, name: str = "demo") -> None:
         super().__init__(kube, namespace, name)
+        self.plane = plane
         self._namespace = Namespace(plane, namespace)
 
     async def create(self, *objects: JSON) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
+import shlex
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from bed.minio import Minio
 from bed.node.real_node import RealNode
-from e2e.collected_scene import CollectedScene, PodBucket, a_collected_cluster, collected_scenes, with_grace
+from e2e.collected_scene import JOB, CollectedScene, PodBucket, a_collected_cluster, collected_scenes, with_grace
 from e2e.history_process import History, SessionHistory, history_process
-from e2e.own_image import own_image
 from e2e.ray_scene import WORKER_RESOURCES, WORKERS, a_template
 from e2e.stored_objects import copy_store
 from raycluster_scene import CLUSTERS
@@ -29,7 +27,7 @@ from raykeeper.layout.keys import SessionId
 from raykeeper.storage.opening import open_store
 from stored_sessions import StoredSession
 
-JOB = """
+PROGRAM = """
 import ray, time
 ray.init()
 
@@ -78,13 +76,13 @@ class Witness:
 
 async def witness(scene: CollectedScene) -> Witness:
     """Run the job, and listen until everything about it is told."""
-    await scene.submit(JOB)
-    job = await scene.finished("nightly")
+    await scene.submit(f"python -c {shlex.quote(PROGRAM)}")
+    job = await scene.finished()
     acknowledged = await scene.acknowledged_events()
     return Witness(
         session=SessionId(scene.namespace, scene.key.name, (await scene.ask("/api/version"))["session_name"]),
         job=job,
-        job_log=(await scene.ask("/api/jobs/nightly/logs"))["logs"],
+        job_log=(await scene.ask(f"/api/jobs/{JOB}/logs"))["logs"],
         tasks=task_facts(await scene.ask("/api/v0/tasks", **ALL_TASKS)),
         acknowledged=acknowledged,
         uid=(await scene.cluster())["metadata"]["uid"],
@@ -97,35 +95,27 @@ def task_facts(answer: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def bucket(real_node: RealNode, node_minio: Minio) -> PodBucket:
-    real_node.import_image(own_image())
-    name = f"test-{uuid.uuid4().hex[:10]}"
-    node_minio.make_bucket(name)
-    return PodBucket(node_minio, name)
-
-
-@pytest.fixture
 async def scenes(real_node: RealNode, node_namespace: str) -> AsyncIterator[list[CollectedScene]]:
     async with collected_scenes(real_node.plane, node_namespace, "deleted", "beheaded") as made:
         yield made
 
 
 async def test_a_deleted_cluster_and_one_whose_head_was_taken_by_force_are_all_there_in_their_history(
-    scenes: list[CollectedScene], bucket: PodBucket, tmp_path: Path
+    scenes: list[CollectedScene], pod_bucket: PodBucket, tmp_path: Path
 ) -> None:
     deleted, beheaded = scenes
     group = {"groupName": WORKERS, "replicas": 1, "template": with_grace(a_template(WORKER_RESOURCES, {}))}
-    await deleted.apply(a_collected_cluster("deleted", bucket, group, head_cpus=0))
-    await beheaded.apply(a_collected_cluster("beheaded", bucket, head_cpus=1))
+    await deleted.apply(a_collected_cluster("deleted", pod_bucket, group, head_cpus=0))
+    await beheaded.apply(a_collected_cluster("beheaded", pod_bucket, head_cpus=1))
     # Both at once: most of the time Ray starts.
     told = await asyncio.gather(*(end_after_a_job(scene) for scene in scenes))
-    with history_process(bucket, tmp_path) as history:
+    with history_process(pod_bucket, tmp_path) as history:
         for one in told:
             await asyncio.to_thread(assert_all_is_there, history, one)
-    await copy_store(bucket.settings, tmp_path / "store")
+    await copy_store(pod_bucket.settings, tmp_path / "store")
     for one in told:
         assert_nothing_acknowledged_is_lost(tmp_path / "store", one)
-        assert await state_of(bucket, one.session) is State.ENDED
+        assert await state_of(pod_bucket, one.session) is State.ENDED
 
 
 async def end_after_a_job(scene: CollectedScene) -> Witness:
@@ -150,9 +140,9 @@ def assert_all_is_there(history: History, told: Witness) -> None:
     assert task_facts(now.ask("/api/v0/tasks", **ALL_TASKS)) == told.tasks
     failed = [task for task in told.tasks.values() if task["state"] == "FAILED"]
     assert (len(told.tasks), len(failed)) == (20, 4)
-    assert now.ask("/api/jobs/nightly") == told.job
+    assert now.ask(f"/api/jobs/{JOB}") == told.job
     assert told.job["status"] == "FAILED"
-    assert now.ask("/api/jobs/nightly/logs")["logs"] == told.job_log
+    assert now.ask(f"/api/jobs/{JOB}/logs")["logs"] == told.job_log
     assert "4 tasks failed" in told.job_log
     assert_logs_of_tasks(now, told)
 

@@ -12,7 +12,6 @@ from bed.node.real_node import RealNode
 from conditions import eventually
 from e2e.cluster import Namespace, is_ready
 from e2e.operator_pod import OPERATOR, operator_objects
-from e2e.own_image import own_image
 from kube_clients import connected
 from raycluster_scene import CLUSTERS, SERVICE_OBJECTS, Scene
 from raykeeper.api import labels
@@ -25,13 +24,13 @@ CHILDREN: tuple[Resource[JSON], ...] = tuple(
 
 
 @pytest.fixture
-def home(real_node: RealNode, node_namespace: str) -> Namespace:
+def home(node_with_own_image: RealNode, node_namespace: str) -> Namespace:
     """A namespace with an operator in it that is ready."""
-    install_ray_crds(real_node.plane)
-    real_node.import_image(own_image())
+    plane = node_with_own_image.plane
+    install_ray_crds(plane)
     for collection, body in operator_objects(node_namespace):
-        real_node.plane.admin.post(collection, body)
-    namespace = Namespace(real_node.plane, node_namespace)
+        plane.admin.post(collection, body)
+    namespace = Namespace(plane, node_namespace)
     namespace.wait_for_pod(OPERATOR, is_ready)
     return namespace
 
