@@ -20,8 +20,7 @@ from observer_scene import (
     put_session_of,
 )
 from raykeeper.api.meta import ObjectKey
-from raykeeper.history.observer import closing
-from raykeeper.history.observer.closing import Closer
+from raykeeper.history.observer.closing import Closer, ClosingPace
 from raykeeper.history.observer.ending import LATE_SECONDS, STUCK_SECONDS, ending_of
 from raykeeper.history.observer.metrics import ObserverMetrics
 from raykeeper.history.observer.notes import Notes
@@ -54,6 +53,7 @@ class Scene:
             self.clock,
             self.metrics,
             lambda: self.is_leading,
+            ClosingPace(retry=Backoff(base=0.01, limit=0.01)),
         )
         recorder = Recorder(roster, Outbox(), self.clock, self.closer.look_at)
         self.clusters, self.pods = ClusterSink(recorder), PodSink(recorder)
@@ -272,10 +272,7 @@ async def test_an_outage_of_the_store_delays_the_closing(store: StoreWithOutages
     assert await closing_of(store, session) is not None
 
 
-async def test_notes_are_waited_for_while_the_store_is_away(
-    store: StoreWithOutages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(closing, "_RETRY", Backoff(base=0.01, limit=0.01))
+async def test_notes_are_waited_for_while_the_store_is_away(store: StoreWithOutages) -> None:
     scene, after = Scene(store), Scene(store)
     session = await put_session_of(store)
     scene.live()

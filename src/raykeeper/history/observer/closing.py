@@ -18,13 +18,23 @@ from raykeeper.layout.keys import ClusterId
 from raykeeper.layout.records import CLUSTER_DELETED
 from raykeeper.logs import Log
 
-_LOOK_SECONDS = 1.0
 _VISITED_AT_ONCE = 16
-_HEAD_SECONDS = 5.0  # between two looks whether the head of a cluster that is gone has gone too
-_RETRY = Backoff(base=2.0, limit=60.0, jitter=0.2)
-_SETTLE_SECONDS = 3.0  # an operator makes a new head within seconds: then nothing is lost that would not be seen anyway
 
 log = Log("raykeeper.history.observer")
+
+
+@dataclass(frozen=True)
+class ClosingPace:
+    """How soon and how often a cluster is looked at."""
+
+    look_seconds: float = 1.0
+    """Between two rounds."""
+    settle_seconds: float = 3.0
+    """After a change: an operator makes a new head within seconds, and then the old one is no news."""
+    head_seconds: float = 5.0
+    """Between two looks whether the head of a cluster that is gone has gone too."""
+    retry: Backoff = Backoff(base=2.0, limit=60.0, jitter=0.2)
+    """While the store cannot be reached."""
 
 
 @dataclass
@@ -52,6 +62,7 @@ class Closer:
         clock: Clock,
         metrics: ObserverMetrics,
         may_write: Callable[[], bool],
+        pace: ClosingPace | None = None,
     ) -> None:
         self._roster = roster
         self._notes = notes
@@ -59,6 +70,7 @@ class Closer:
         self._clock = clock
         self._metrics = metrics
         self._may_write = may_write
+        self._pace = pace or ClosingPace()
         self._cases: dict[ClusterId, _Case] = {}
         self._due: set[ClusterId] = set()
 
@@ -68,7 +80,7 @@ class Closer:
         if case is None and self._roster.sight(cluster.uid).is_there:
             case = self._cases[cluster] = _Case(self._clock.steady())
         if case is not None:  # else only pods of it were seen, which are no proof that it lived under our eyes
-            case.due_at = min(case.due_at, self._clock.steady() + _SETTLE_SECONDS)
+            case.due_at = min(case.due_at, self._clock.steady() + self._pace.settle_seconds)
             self._due.add(cluster)
 
     async def run(self) -> None:
@@ -76,7 +88,7 @@ class Closer:
         await self.recall()
         while True:
             if not self._may_write() or not await self.visit_due():
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(self._pace.look_seconds)
 
     async def visit_due(self) -> bool:
         """Look at some clusters whose time has come; whether more wait."""
@@ -95,7 +107,7 @@ class Closer:
             except RaykeeperError as exc:
                 failures += 1
                 log.warning("notes about clusters cannot be read", cause=str(exc))
-                await asyncio.sleep(_RETRY.delay(failures))
+                await asyncio.sleep(self._pace.retry.delay(failures))
         for cluster in noted - self._cases.keys():
             self._cases[cluster] = _Case(self._clock.steady(), was_there=False)
             self._due.add(cluster)
@@ -111,7 +123,7 @@ class Closer:
             case.failures += 1
             if case.failures == 1:
                 log.warning("end of a cluster cannot be written yet", cluster=str(cluster), cause=str(exc))
-            self._again(cluster, _RETRY.delay(case.failures))
+            self._again(cluster, self._pace.retry.delay(case.failures))
 
     async def _follow(self, cluster: ClusterId, case: _Case) -> None:
         """One look at a cluster: note it, close its session, or forget it."""
@@ -126,7 +138,7 @@ class Closer:
         if reason is None:
             case.ending = None
             if not sight.is_there:
-                self._again(cluster, _HEAD_SECONDS)
+                self._again(cluster, self._pace.head_seconds)
             return
         await self._close(cluster, case, reason)
         if reason == CLUSTER_DELETED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from raykeeper.api import labels
@@ -12,11 +12,11 @@ from raykeeper.api.meta import Object, Resource
 from raykeeper.api.raycluster import RAY_CLUSTERS
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
-from raykeeper.history.observer.closing import Closer
+from raykeeper.history.observer.closing import Closer, ClosingPace
 from raykeeper.history.observer.eventfacts import KUBE_EVENTS
 from raykeeper.history.observer.metrics import ObserverMetrics
 from raykeeper.history.observer.notes import Notes
-from raykeeper.history.observer.outbox import Outbox
+from raykeeper.history.observer.outbox import Outbox, OutboxLimits
 from raykeeper.history.observer.recording import Recorder
 from raykeeper.history.observer.roster import Roster
 from raykeeper.history.observer.sessionends import SessionEnds
@@ -49,6 +49,10 @@ class Surroundings:
     metrics: ObserverMetrics
     namespaces: Sequence[str] = ()
     """Those that are watched; none stands for all."""
+    limits: OutboxLimits = field(default_factory=OutboxLimits)
+    """How much may wait, and how often a segment is made."""
+    pace: ClosingPace = field(default_factory=ClosingPace)
+    """How soon ends are written down."""
 
 
 class Observer:
@@ -57,11 +61,11 @@ class Observer:
     def __init__(self, around: Surroundings, observer: str, may_write: Callable[[], bool]) -> None:
         store, clock, metrics = around.store, around.clock, around.metrics
         self._around = around
-        roster, outbox = Roster(), Outbox()
+        roster, outbox = Roster(), Outbox(around.limits)
         self._roster = roster
         notes = Notes(store, observer, around.namespaces)
         ends = SessionEnds(store, StoreClock(store, clock))
-        self._closer = Closer(roster, notes, ends, clock, metrics, may_write)
+        self._closer = Closer(roster, notes, ends, clock, metrics, may_write, around.pace)
         self._writer = Writer(outbox, store, clock, metrics)
         recorder = Recorder(roster, outbox, clock, self._closer.look_at)
         # A selector keeps other people's pods from being sent to us; Events cannot be selected that way.

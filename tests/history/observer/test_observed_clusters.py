@@ -1,0 +1,116 @@
+"""The observer on a real API server: what happens to a cluster is recorded, and its end is written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bed.control_plane import ControlPlane
+from bed.kwok import Kwok
+from conditions import eventually
+from observed_kubernetes import KubernetesScene, facts_of, observed, when_closed
+from observer_scene import closing_of, put_session_of
+from raykeeper.history.kubefacts.merged import newest_pods
+from raykeeper.layout.keys import ClusterId
+from raykeeper.layout.records import CLUSTER_DELETED, HEAD_LOST
+from raykeeper.storage.opening import open_store
+from raykeeper.storage.settings.urls import parse_store_url
+from raykeeper.storage.store import ObjectStore
+
+SECRET = "hunter2-hunter2"
+OOM_KILLED = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-11-15T19:12:30Z"}
+
+
+@pytest.fixture
+def scene(ray_crds: ControlPlane, kwok: Kwok, namespace: str) -> KubernetesScene:
+    return KubernetesScene(ray_crds, namespace)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def store(folder: Path) -> ObjectStore:
+    return open_store(parse_store_url(f"file://{folder}", {}))
+
+
+async def test_a_cluster_that_dies_is_explained_and_closed(
+    scene: KubernetesScene, folder: Path, store: ObjectStore
+) -> None:
+    kubeconfig = scene.observers_kubeconfig()
+    async with observed(kubeconfig, scene.namespace, folder):
+        job = scene.make_job("nightly")
+        cluster = scene.make_cluster("train", job)
+        head = scene.make_pod(cluster, "train-head", "head", env={"TOKEN": SECRET})
+        scene.make_pod(cluster, "train-worker", "worker")
+        foreign = await put_session_of(store, ClusterId(scene.namespace, "train", "in another kubernetes"))
+        session = await put_session_of(store, cluster, name="session_2026-11-15_19-30-00_1_5")
+
+        async def run() -> bool:
+            pods = newest_pods((await facts_of(store, cluster)).pods)
+            return [pod.phase for pod in pods if pod.node] == ["Running", "Running"]
+
+        await eventually(run)
+        status = {"name": "ray", "image": "ray", "imageID": "", "ready": False, "restartCount": 1}
+        scene.patch_status("train-worker", containerStatuses=[{**status, "state": {"terminated": OOM_KILLED}}])
+        scene.tell({"kind": "Pod", "name": "train-head", "uid": head["metadata"]["uid"]}, "BackOff", "back-off")
+        scene.tell({"kind": "RayCluster", "name": "train", "uid": cluster.uid}, "FailedToCreate", "quota")
+        scene.tell(job, "Told", "about the job")
+        scene.tell({"kind": "Pod", "name": "foreign", "uid": "somebody else"}, "Foreign", "never kept")
+
+        async def explained() -> bool:
+            facts = await facts_of(store, cluster)
+            reasons = {one.reason for pod in facts.pods for one in pod.containers}
+            return "OOMKilled" in reasons and {"BackOff", "FailedToCreate", "Told"} <= {e.reason for e in facts.events}
+
+        await eventually(explained)
+        scene.delete_cluster(cluster)
+        closed = await when_closed(store, session)
+
+    facts = await facts_of(store, cluster)
+    assert (closed.reason, closed.cluster_uid) == (CLUSTER_DELETED, cluster.uid)
+    assert await closing_of(store, foreign) is None
+    assert facts.cluster is not None
+    assert (facts.cluster.deleted, facts.cluster.owner_kind, facts.cluster.owner_name) == (True, "RayJob", "nightly")
+    assert all(pod.deleted for pod in newest_pods(facts.pods))
+    assert "Foreign" not in {event.reason for event in facts.events}
+    assert "Scheduled" in {event.reason for event in facts.events}  # the scheduler's own, of the newer API
+    assert SECRET not in str(facts)
+
+
+async def test_two_observers_have_one_leader_and_the_second_goes_on_where_the_first_stopped(
+    scene: KubernetesScene, folder: Path, store: ObjectStore
+) -> None:
+    kubeconfig = scene.observers_kubeconfig()
+    cluster, unseen = scene.make_cluster("train"), scene.make_cluster("unseen")
+    scene.make_pod(cluster, "train-head", "head")
+    session, other = await put_session_of(store, cluster), await put_session_of(store, unseen)
+    async with observed(kubeconfig, scene.namespace, folder) as first:
+        await eventually(lambda: _has_facts(store, cluster))
+        await eventually(lambda: _has_facts(store, unseen))
+        assert first.is_leading
+        await eventually(lambda: _is_noted(store, cluster, unseen))
+    scene.delete_cluster(unseen)  # nobody observes
+    async with (
+        observed(kubeconfig, scene.namespace, folder) as second,
+        observed(kubeconfig, scene.namespace, folder) as third,
+    ):
+        assert (await when_closed(store, other)).reason == CLUSTER_DELETED
+        assert [second.is_leading, third.is_leading].count(True) == 1
+        scene.delete_pod("train-head")
+        assert (await when_closed(store, session)).reason == HEAD_LOST
+    facts = await facts_of(store, cluster)
+    assert [pod.phase for pod in facts.pods if pod.deleted]
+    assert len({(pod.uid, pod.at) for pod in facts.pods}) == len(facts.pods)
+
+
+async def _has_facts(store: ObjectStore, cluster: ClusterId) -> bool:
+    return not (await facts_of(store, cluster)).is_empty
+
+
+async def _is_noted(store: ObjectStore, *clusters: ClusterId) -> bool:
+    keys = [stat.key async for stat in store.list("v1/observed/")]
+    return all(any(key.endswith(f"~{cluster.uid}") for key in keys) for cluster in clusters)

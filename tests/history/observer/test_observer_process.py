@@ -1,0 +1,149 @@
+"""The observer inside a real `raykeeper history` that is killed, and with a real API server and bucket that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bed.control_plane import ControlPlane
+from bed.crds import install_ray_crds
+from bed.fixtures import make_namespace
+from bed.minio import Minio
+from collector_stores import s3_environment
+from conditions import eventually
+from observed_kubernetes import KubernetesScene, facts_of, observed, when_closed
+from observer_scene import put_session_of
+from raykeeper.history.kubefacts.merged import newest_pods
+from raykeeper.layout.keys import ClusterId
+from raykeeper.layout.records import CLUSTER_DELETED
+from raykeeper.storage.opening import open_store
+from raykeeper.storage.settings.sources import read_store_settings
+from raykeeper.storage.settings.urls import parse_store_url
+from raykeeper.storage.store import ObjectStore
+
+COMMAND = (sys.executable, "-m", "raykeeper.cli.main", "history", "--bind=127.0.0.1:0", "--kubernetes-facts=on")
+PHASES = ("Pending", "Running", "Failed")
+
+
+@contextmanager
+def history(folder: Path, flags: Sequence[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A real history server, ended with the test."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "log").open("ab") as output:
+        command = [*COMMAND, f"--cache-dir={folder}/cache", *flags]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.soak
+async def test_a_server_that_was_killed_goes_on_where_it_was(
+    ray_crds: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    scene, store = KubernetesScene(ray_crds, namespace), _folder_store(tmp_path / "store")
+    flags = (
+        f"--store=file://{tmp_path}/store",
+        f"--kubeconfig={scene.observers_kubeconfig()}",
+        f"--kubernetes-namespaces={namespace}",
+    )
+    kept, deleted = scene.make_cluster("kept"), scene.make_cluster("deleted")
+    scene.make_pod(kept, "kept-head", "head")
+    open_session, session = await put_session_of(store, kept), await put_session_of(store, deleted)
+    with history(tmp_path / "first", flags, {}) as first:
+        await eventually(lambda: _is_noted(store, kept, deleted), seconds=60)
+        first.send_signal(signal.SIGKILL)
+    scene.delete_cluster(deleted)
+    scene.patch_status("kept-head", phase="Failed", reason="Evicted", message="low on memory")
+    with history(tmp_path / "second", flags, {}):
+        assert (await when_closed(store, session, seconds=60)).reason == CLUSTER_DELETED
+        await eventually(lambda: _says(store, kept, "Evicted"), seconds=60)
+    assert await store.find(f"{open_session.prefix}closed.json") is None  # its head was never seen alive by this one
+    [pod] = newest_pods((await facts_of(store, kept)).pods)
+    assert (pod.phase, pod.reason, pod.message) == ("Failed", "Evicted", "low on memory")
+
+
+@pytest.mark.soak
+async def test_a_restarted_api_server_that_forgot_its_history_costs_nothing(
+    own_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(install_ray_crds, own_control_plane)
+    await asyncio.to_thread(make_namespace, own_control_plane, "observed")
+    scene, store = KubernetesScene(own_control_plane, "observed"), _folder_store(tmp_path)
+    cluster = scene.make_cluster("train")
+    scene.make_pod(cluster, "train-head", "head")
+    gone = scene.make_cluster("gone")
+    session = await put_session_of(store, gone)
+    async with observed(scene.observers_kubeconfig(), "observed", tmp_path):
+        await eventually(lambda: _is_noted(store, gone))
+        await eventually(lambda: _says(store, cluster, "Pending"))
+        scene.delete_cluster(gone)
+        own_control_plane.compact_etcd()
+        own_control_plane.apiserver.kill()
+        own_control_plane.apiserver.start()
+        await asyncio.to_thread(own_control_plane.wait_ready, 180)  # meanwhile the lease is lost
+        scene.patch_status("train-head", phase="Failed", reason="NodeLost")
+        await eventually(lambda: _says(store, cluster, "NodeLost"), seconds=90)
+        assert (await when_closed(store, session, seconds=90)).reason == CLUSTER_DELETED
+    facts = await facts_of(store, cluster)
+    assert facts.is_complete
+    assert [pod.phase for pod in facts.pods] == ["Pending", "Failed"]
+
+
+@pytest.mark.soak
+async def test_a_bucket_that_is_away_gets_everything_when_it_is_back(
+    ray_crds: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    minio = await asyncio.to_thread(Minio.create, _made(tmp_path / "minio"))
+    await asyncio.to_thread(minio.up)
+    try:
+        await _lose_bucket(minio, KubernetesScene(ray_crds, namespace), tmp_path)
+    finally:
+        await asyncio.to_thread(minio.down)
+
+
+async def _lose_bucket(minio: Minio, scene: KubernetesScene, folder: Path) -> None:
+    minio.make_bucket("facts")
+    environment = s3_environment(minio, "facts")
+    store = open_store(read_store_settings("s3", "", environment))
+    flags = (f"--kubeconfig={scene.observers_kubeconfig()}", f"--kubernetes-namespaces={scene.namespace}")
+    with history(folder / "server", flags, environment):
+        cluster = scene.make_cluster("train")
+        scene.make_pod(cluster, "train-head", "head")
+        await eventually(lambda: _says(store, cluster, "Pending"), seconds=60)
+        await asyncio.to_thread(minio.process.stop)
+        for phase in PHASES:
+            scene.patch_status("train-head", phase=phase, reason=f"while away: {phase}")
+            await asyncio.sleep(1)  # so that each is seen: the API server may show a fast change as one
+        await asyncio.to_thread(minio.up)
+        await eventually(lambda: _says(store, cluster, "while away: Failed"), seconds=120)
+    facts = await facts_of(store, cluster)
+    assert facts.is_complete
+    assert [pod.reason for pod in facts.pods] == ["", *(f"while away: {phase}" for phase in PHASES)]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _folder_store(folder: Path) -> ObjectStore:
+    return open_store(parse_store_url(f"file://{folder}", {}))
+
+
+async def _says(store: ObjectStore, cluster: ClusterId, text: str) -> bool:
+    return any(text in (pod.phase, pod.reason) for pod in (await facts_of(store, cluster)).pods)
+
+
+async def _is_noted(store: ObjectStore, *clusters: ClusterId) -> bool:
+    noted = {stat.key.rpartition("~")[2] async for stat in store.list("v1/observed/")}
+    return {cluster.uid for cluster in clusters} <= noted
