@@ -10,6 +10,7 @@ from goldensession import Moments, golden_session
 from ingest_scene import Event, base64_id, definition, lifecycle, task_id
 from overview_scene import SECOND, actor_events, asked_about, at, method_events
 from raykeeper.history.kubefacts.merged import KubeFacts
+from raykeeper.history.overview.clusterlanes import died_unasked
 from raykeeper.history.overview.job import job_overview
 from raykeeper.history.overview.kubelanes import LANES as KUBERNETES_LANES
 from raykeeper.history.overview.kubelanes import NOT_RECORDED, kube_lanes
@@ -158,3 +159,19 @@ async def test_a_job_that_never_had_a_driver_has_an_empty_time_line(ingested_mom
         with pytest.raises(JobUnknown):
             await job_overview(asked, "nope")
     assert (overview.timeline.lanes, overview.counts.attempts, overview.job.status) == ((), 0, "FAILED")
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_failure"),
+    [
+        ({"actorDiedErrorContext": {"reason": "WORKER_DIED", "errorMessage": "exit type: SYSTEM_ERROR"}}, True),
+        ({"actorDiedErrorContext": {"reason": "WORKER_DIED", "errorMessage": "exit type: INTENDED_USER_EXIT"}}, False),
+        ({"actorDiedErrorContext": {"reason": "RAY_KILL", "errorMessage": "killed by `ray.kill`"}}, False),
+        ({"actorDiedErrorContext": {"reason": "OUT_OF_SCOPE"}}, False),
+        ({"creationTaskFailureContext": {"formattedExceptionString": "boom"}}, True),
+        ({}, False),
+    ],
+    ids=["crashed", "exited", "killed", "out-of-scope", "constructor", "unknown"],
+)
+def test_only_deaths_that_nobody_asked_for_are_failures(cause: dict[str, object], is_failure: bool) -> None:
+    assert died_unasked(cause) is is_failure

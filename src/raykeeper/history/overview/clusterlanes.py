@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from raykeeper.history.asked import Row
 from raykeeper.history.endpoints.logicalactors import exit_detail
@@ -40,7 +41,8 @@ def _actor(row: Row, until_ns: int) -> Lane:
     ]
     label = row["repr_name"] or row["name"] or row["class_name"] or row["actor_id"]
     restarts = row["num_restarts"] or 0
-    note = f"{(row['state'] or 'unknown').lower()}{f', restarted {restarts} times' if restarts else ''}"
+    times = "once" if restarts == 1 else f"{restarts} times"
+    note = f"{(row['state'] or 'unknown').lower()}{f', restarted {times}' if restarts else ''}"
     return Lane("actors", label, note, spans=tuple(spans[:_SPANS_OF_LANE]), marks=tuple(_actor_marks(row)))
 
 
@@ -49,8 +51,18 @@ def _actor_marks(row: Row) -> Iterable[Mark]:
         if step["state"] == "RESTARTING":
             yield Mark(to_time(step["ns"]), "warning", f"restarting {step['restart_reason'] or ''}".strip())
         elif step["state"] == "DEAD":
-            detail = exit_detail(optional_json(step["death_cause"]))
-            yield Mark(to_time(step["ns"]), "normal", masked_text(f"dead: {detail}")[:_TITLE_CHARS])
+            cause = optional_json(step["death_cause"]) or {}
+            kind = "failed" if died_unasked(cause) else "normal"
+            yield Mark(to_time(step["ns"]), kind, masked_text(f"dead: {exit_detail(cause)}")[:_TITLE_CHARS])
+
+
+def died_unasked(cause: Mapping[str, Any]) -> bool:
+    """Whether a death was a failure: the actor could not be made, or its worker or node died unasked."""
+    context = cause.get("actorDiedErrorContext")
+    if not isinstance(context, Mapping):
+        return bool(cause)
+    is_asked = "INTENDED_" in str(context.get("errorMessage"))
+    return context.get("reason") in ("WORKER_DIED", "NODE_DIED") and not is_asked
 
 
 def _node(row: Row, counted: Row, until_ns: int) -> Lane:

@@ -19,7 +19,7 @@ _TONES: dict[Outcome, Tone] = {
     Outcome.STOPPED: "warn",
     Outcome.RUNNING: "busy",
 }
-_HEADERS = ("Failure", "Attempts", "Functions", "First")
+_HEADERS = ("Failure", "Times", "In", "First")
 
 
 def why_failed(report: Report) -> Html:

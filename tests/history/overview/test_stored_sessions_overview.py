@@ -1,0 +1,121 @@
+"""Overviews of sessions as a server opens them: from a store, with heartbeats, ends, measurements and losses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.sessions import STARTED, SessionSpec, node_ids, write_session
+from conditions import eventually
+from history_scene import local_store
+from raykeeper.clock import SystemClock
+from raykeeper.history.asked import Asked
+from raykeeper.history.database import Database
+from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
+from raykeeper.history.logs.logstore import LogStore
+from raykeeper.history.opened import OpenedSession
+from raykeeper.history.overview.facts import state_of
+from raykeeper.history.overview.remembering import remembered
+from raykeeper.history.overview.session import session_overview
+from raykeeper.layout.keys import PolledKey, end_record_key
+from raykeeper.layout.polled import encode_polled
+from raykeeper.layout.records import HEAD_LOST, ClosedRecord, Delivery, EndRecord, PolledAnswer, encode_record
+from raykeeper.storage.store import ObjectStore
+
+SPEC = SessionSpec(tasks=400, nodes=2)
+MEASURED = "/nodes?view=summary"
+GIB = 1 << 30
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Asked]:
+    """The session in that folder's store, wholly read."""
+    store, clock = local_store(folder / "store"), SystemClock()
+    sessions, database = Sessions(store, clock, SessionsSettings(folder / "local")), Database(folder / "local")
+
+    async def is_read() -> bool:
+        return (await sessions.open(SPEC.id)).progress.is_done
+
+    try:
+        await eventually(is_read, seconds=60)
+        yield Asked(await sessions.open(SPEC.id), database, LogStore(store, clock))
+    finally:
+        await sessions.close()
+        await database.close()
+
+
+async def put_measurement(store: ObjectStore, minutes: int, cpu_percent: float) -> None:
+    polled_at = STARTED + timedelta(minutes=minutes)
+    body = {"data": {"summary": [{"cpu": cpu_percent, "cpus": [16, 8], "mem": [64 * GIB, 0, 0, 8 * GIB]}]}}
+    answer = PolledAnswer(path=MEASURED, polled_at=polled_at, status=200, body=msgspec.Raw(msgspec.json.encode(body)))
+    key = PolledKey(SPEC.id, MEASURED, int(polled_at.timestamp() * 1000))
+    await store.put(key.key, encode_polled(answer))
+
+
+async def test_use_losses_and_the_end_come_from_the_store(tmp_path: Path) -> None:
+    store = local_store(tmp_path / "store")
+    await write_session(store, SPEC)
+    for minutes, cpu_percent in ((0, 50.0), (30, 100.0), (60, 0.0)):
+        await put_measurement(store, minutes, cpu_percent)
+    worker = node_ids(SPEC)[1]
+    dropped = EndRecord(
+        node_id=worker,
+        role="worker",
+        ended_at=STARTED + timedelta(minutes=1),
+        reason="SIGTERM",
+        is_complete=True,
+        delivery=Delivery(ray_dropped_events=17),
+    )
+    await store.put(end_record_key(SPEC.id, worker), encode_record(dropped))
+    async with opened(tmp_path) as asked:
+        overview = await session_overview(asked)
+    assert (overview.facts.state, overview.facts.unread_bytes, overview.counts.attempts) == ("ended", 0, 400)
+    used = {row.name: row.used for row in overview.resources.rows if row.used is not None}
+    assert overview.resources.samples == 3
+    assert used == pytest.approx({"CPU": 16 * (0.75 + 0.5) / 2, "memory": 8})
+    assert [loss.what for loss in overview.losses] == ["dropped by Ray"]
+    assert "17 events" in overview.losses[0].text
+
+
+async def test_states_are_told_by_ends_and_by_the_observer(tmp_path: Path) -> None:
+    await write_session(local_store(tmp_path / "store"), replace(SPEC, tasks=10))
+    spec = replace(SPEC, tasks=10)
+    sessions = Sessions(local_store(tmp_path / "store"), SystemClock(), SessionsSettings(tmp_path / "local"))
+    try:
+        session = await sessions.open(spec.id)
+    finally:
+        await sessions.close()
+
+    def closed(reason: str) -> OpenedSession:
+        record = ClosedRecord(closed_at=STARTED, reason=reason, cluster_uid="u")
+        return replace(session, ends=(), closed=record)
+
+    assert state_of(session) == "ended"
+    assert state_of(replace(session, ends=())) == "crashed"
+    assert [state_of(closed(reason)) for reason in ("cluster deleted", HEAD_LOST)] == ["ended", "crashed"]
+    assert state_of(replace(session, ended_at=None)) == "running"
+    assert state_of(replace(session, ended_at=None, nodes=())) == "unknown"
+
+
+async def test_an_answer_is_made_again_once_the_session_has_grown(tmp_path: Path) -> None:
+    await write_session(local_store(tmp_path / "store"), SPEC)
+    made: list[int] = []
+
+    async def make() -> int:
+        made.append(len(made))
+        await asyncio.sleep(0)
+        return made[-1]
+
+    async with opened(tmp_path) as asked:
+        assert isinstance(asked.session, OpenedSession)
+        assert [await remembered(asked, "x", int, make) for _ in range(2)] == [0, 0]
+        assert await remembered(asked, "y", int, make) == 1
+        later = replace(asked.session, as_of=STARTED)
+        assert await remembered(replace(asked, session=later), "x", int, make) == 2
