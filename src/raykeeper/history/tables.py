@@ -220,13 +220,15 @@ UNFINISHED_TASKS = Table("unfinished_tasks", TASK_LIST.columns, TASK_LIST.order)
 TASK_SUMMARY = Table(
     "task_summary",
     (
-        *_columns(Rule.KEY, job_id="VARCHAR", func_or_class_name="VARCHAR", type="VARCHAR", state="VARCHAR"),
+        *_columns(Rule.KEY, job_id="VARCHAR", name="VARCHAR", func_or_class_name="VARCHAR"),
+        *_columns(Rule.KEY, type="VARCHAR", state="VARCHAR"),
         *_columns(Rule.DERIVED, tasks="BIGINT"),
     ),
-    order=("job_id", "func_or_class_name", "type", "state"),
+    order=("job_id", "name", "func_or_class_name", "type", "state"),
 )
-"""How many attempts with a definition there are. Add `tasks` up over equal rows: a later file may take back
-with a negative number what an earlier one counted."""
+"""How many attempts with a definition there are. Ray's summary shows them by name, or by function where that is empty.
+
+Add `tasks` up over equal rows: a later file may take back with a negative number what an earlier one counted."""
 
 ACTORS = Table(
     "actors",

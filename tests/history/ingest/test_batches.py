@@ -69,6 +69,16 @@ def test_a_range_overlaps_exactly_the_files_that_share_ids_with_it(one: int, oth
     assert parse_range(f"a-b-{first.name}") == first
 
 
+@given(st.integers(0, 7), st.integers(0, 7), st.data())
+def test_a_range_is_read_from_exactly_the_partitions_that_hold_its_ids(
+    bits: int, partition_bits: int, data: st.DataObject
+) -> None:
+    part = TaskRange(data.draw(st.integers(0, 2**bits - 1)), bits)
+    partitions = task_ranges(partition_bits)
+    holding = [item.number for item in partitions if max(item.first, part.first) < min(item.end, part.end)]
+    assert list(part.partitions(partition_bits)) == holding
+
+
 def test_what_changed_is_folded_once_keeping_it_apart_costs_as_much() -> None:
     folded, new = 400 << 20, 1 << 20
     assert not is_worth_folding(folded, 19 << 20, new)

@@ -8,8 +8,9 @@ import duckdb
 import pytest
 
 from bench.sessions import SessionSpec, segments
-from ingest_scene import finished_task, read_rows, segment
+from ingest_scene import finished_task, read_rows, segment, task_id
 from raykeeper.history.ingest.jobs import Batch, Merged, MergeOrder
+from raykeeper.history.ingest.room import Room
 from raykeeper.history.ingest.workbench import Limits, Workbench
 
 MB = 1 << 20
@@ -46,6 +47,31 @@ def test_a_step_that_needs_more_memory_gets_it(tmp_path: Path) -> None:
     short = Limits(memory_bytes=40 * MB, threads=2)
     data = segment(item for number in range(500) for item in finished_task(number))
     assert made(tmp_path, [data], short).tasks == 500
+
+
+def test_a_step_that_got_more_memory_leaves_the_limits_as_they_were(tmp_path: Path) -> None:
+    room = Room(tmp_path, Limits(memory_bytes=40 * MB, threads=2))
+    settings = "SELECT current_setting('threads'), current_setting('memory_limit')"
+    before = room.execute(settings)
+    hungry = f"COPY (SELECT list(range) AS all FROM range(3_000_000)) TO '{tmp_path}/hungry.parquet' (FORMAT parquet)"
+    assert room.write(hungry) == 1
+    assert room.execute(settings) == before
+    room.close()
+
+
+def test_ranges_may_be_coarser_than_the_partitions_of_the_batches(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path / "work", 3, Limits(threads=2))
+    file = tmp_path / "batch.zst"
+    file.write_bytes(segment(item for number in range(200) for item in finished_task(number)))
+    bench.project(Batch("batch", file, ()))
+    tasks = {
+        bits: bench.merge(MergeOrder(tmp_path / f"{bits}", ("batch",), bits)).tables["tasks"] for bits in (0, 1, 3)
+    }
+    bench.close()
+    assert {bits: len(files) for bits, files in tasks.items()} == {0: 1, 1: 2, 3: 8}
+    assert [{row["task_id"] for row in read_rows(files)} for files in tasks.values()] == [
+        {task_id(number) for number in range(200)}
+    ] * 3
 
 
 def test_memory_is_not_raised_for_ever(tmp_path: Path) -> None:

@@ -47,7 +47,11 @@ COLUMNS: Columns = {
 SOURCE_COLUMNS = frozenset({"actor_id", "job_id", "task_id", "name", "state"})
 """Filters that Ray's GCS applies itself: they lower `total`, the others only `num_filtered`."""
 
-SUMMARY_COLUMNS = frozenset({"job_id", "func_or_class_name", "type", "state"})
+SUMMARY = "task_summary AS summed(job_id, name, func_or_class_name, type, state, number)"
+"""The last column has the name of a table; under another name, that table's files are not fetched for this."""
+
+SUMMARY_COLUMNS = frozenset({"job_id", "name", "func_or_class_name", "type", "state"})
+"""Filters by these are answered from the summary, whose size does not grow with the number of tasks."""
 
 ORDER = "task_id, attempt_number"
 """By id, as in Ray; attempts of one task come from Ray in no order."""
@@ -74,12 +78,7 @@ DETAILED_TASKS = """
 
 COUNTED_TASKS = "SELECT count(*) AS number FROM {relation} WHERE {where}"
 
-SUMMED_TASKS = """
-    SELECT coalesce(sum(number), 0)::BIGINT AS number
-    FROM task_summary AS summed(job_id, func_or_class_name, type, state, number)
-    WHERE {where}
-"""
-"""The last column has the name of a table; under another name, that table's files are not fetched for this."""
+SUMMED_TASKS = "SELECT coalesce(sum(number), 0)::BIGINT AS number FROM {relation} WHERE {where}"
 
 
 async def list_tasks(request: Request, asked: Asked) -> Response:
@@ -123,14 +122,19 @@ async def _detailed_rows(asked: Asked, query: StateQuery, filters: Sequence[Type
 async def count_tasks(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> int:
     """How many attempts pass the filters: from the summary where it knows, else counted in the narrow table."""
     where = to_condition(filters, COLUMNS)
-    if all(item.column in SUMMARY_COLUMNS for item in filters):
-        statement = SUMMED_TASKS.format(where=f"{_no_drivers(query)} AND {where.sql}")
+    if is_in_summary(filters):
+        statement = SUMMED_TASKS.format(relation=SUMMARY, where=f"{no_drivers(query)} AND {where.sql}")
     else:
         statement = COUNTED_TASKS.format(
             relation=list_relation(filters), where=f"{visible_tasks(query)} AND {where.sql}"
         )
     [row] = await asked.rows(statement, where.params)
     return int(row["number"])
+
+
+def is_in_summary(filters: Sequence[TypedFilter]) -> bool:
+    """Whether the summary can tell which attempts pass the filters."""
+    return all(item.column in SUMMARY_COLUMNS for item in filters)
 
 
 def list_relation(filters: Sequence[TypedFilter]) -> str:
@@ -140,10 +144,10 @@ def list_relation(filters: Sequence[TypedFilter]) -> str:
 
 def visible_tasks(query: StateQuery) -> str:
     """Attempts without a definition are of tasks whose events Ray was told not to send; no list has them."""
-    return f"has_definition AND {_no_drivers(query)}"
+    return f"has_definition AND {no_drivers(query)}"
 
 
-def _no_drivers(query: StateQuery) -> str:
+def no_drivers(query: StateQuery) -> str:
     return "type <> 'DRIVER_TASK'" if query.excludes_drivers else "TRUE"
 
 

@@ -27,8 +27,11 @@ from raykeeper.history.endpoints.statequery import MAX_LIMIT, StateQuery, parse_
 from raykeeper.history.endpoints.tasks import (
     COLUMNS,
     SOURCE_COLUMNS,
+    SUMMARY,
     count_tasks,
+    is_in_summary,
     list_relation,
+    no_drivers,
     visible_tasks,
 )
 from raykeeper.history.partial import told_if_partial
@@ -41,6 +44,12 @@ Summary = tuple[dict[str, Any], tuple[str, ...]]
 TASKS_BY_FUNCTION = """
     SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, count(*) AS number
     FROM {relation} WHERE {where} GROUP BY func, type, state ORDER BY func, number DESC, type, state
+"""
+
+SUMMED_BY_FUNCTION = """
+    SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, sum(number)::BIGINT AS number
+    FROM {relation} WHERE {where} GROUP BY func, type, state HAVING sum(number) <> 0
+    ORDER BY func, number DESC, type, state
 """
 
 TASKS_BY_LINEAGE = """
@@ -77,10 +86,10 @@ async def _summarize(asked: Asked, query: StateQuery, summary_by: str) -> Respon
 
 async def _summary(asked: Asked, query: StateQuery, summary_by: str, attempts: int) -> Summary:
     if summary_by in BY_FUNCTION:
-        return function_summary(await _matching(asked, query, TASKS_BY_FUNCTION)), ()
+        return await _by_function(asked, query), ()
     if summary_by != BY_LINEAGE:
         raise InvalidQuery(f"summary_by={summary_by} is unknown")
-    totals = function_summary(await _matching(asked, query, TASKS_BY_FUNCTION))
+    totals = await _by_function(asked, query)
     if attempts <= MAX_LIMIT:
         rows = await _matching(asked, query, TASKS_BY_LINEAGE)
         actors = [Actor(row["actor_id"], row["name"]) for row in await asked.rows(ACTOR_NAMES)]
@@ -89,6 +98,15 @@ async def _summary(asked: Asked, query: StateQuery, summary_by: str, attempts: i
     groups = await _matching(asked, query, GROUPS, group_limit=GROUPS_LIMIT + 1)
     warnings = (TOO_MANY_GROUPS,) if len(groups) > GROUPS_LIMIT else ()
     return {**totals, "summary": grouped_tree(groups[:GROUPS_LIMIT]), "summary_by": BY_LINEAGE}, warnings
+
+
+async def _by_function(asked: Asked, query: StateQuery) -> dict[str, Any]:
+    filters = typed_filters(query.filters, COLUMNS)
+    if not is_in_summary(filters):
+        return function_summary(await _matching(asked, query, TASKS_BY_FUNCTION))
+    where = to_condition(filters, COLUMNS)
+    statement = SUMMED_BY_FUNCTION.format(relation=SUMMARY, where=f"{no_drivers(query)} AND {where.sql}")
+    return function_summary(await asked.rows(statement, where.params))
 
 
 async def _matching(asked: Asked, query: StateQuery, statement: str, **params: object) -> list[Row]:

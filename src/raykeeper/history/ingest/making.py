@@ -37,8 +37,10 @@ from raykeeper.layout.keys import SessionId, parse_sealed_key, table_key
 from raykeeper.storage.store import ObjectStore
 
 FETCHES_AT_ONCE = 8
-PROVISIONAL_BATCHES = (1, 4, 16, 64)
+PROVISIONAL_BATCHES = (1, 8, 40, 200)
 """After so many batches of a first ingest, what is there is shown."""
+PROVISIONAL_SHARE = 8
+"""What is shown is an eighth of all at most: it is merged for that alone."""
 
 
 class Bench(Protocol):
@@ -178,9 +180,9 @@ class TableMaker:
     ) -> tuple[list[Gap], Merged]:
         bits = range_bits(draft.input_bytes)
         async with self._bench(folder, partition_bits(bits), is_large(wanted.new)) as bench:
-            run = _Run(self, wanted, draft, folder, bench, bits)
+            run = _Run(self, wanted, draft, folder, bench)
             gaps = await run.project_all(show)
-            return gaps, await run.merge(folder / "tables", [batch.name for batch in run.batches])
+            return gaps, await run.merge(folder / "tables", run.batches, bits)
 
     @asynccontextmanager
     async def _bench(self, folder: Path, bits: int, in_child: bool) -> AsyncIterator[Bench]:
@@ -198,15 +200,12 @@ class TableMaker:
 class _Run:
     """One ingest on its way through the bench."""
 
-    def __init__(
-        self, maker: TableMaker, wanted: Wanted, draft: Manifest, folder: Path, bench: Bench, bits: int
-    ) -> None:
+    def __init__(self, maker: TableMaker, wanted: Wanted, draft: Manifest, folder: Path, bench: Bench) -> None:
         self._maker = maker
         self._wanted = wanted
         self._draft = draft
         self._folder = folder
         self._bench = bench
-        self._bits = bits
         self.batches = plan_batches(wanted.new)
 
     async def project_all(self, show: Callable[[Shown], None]) -> list[Gap]:
@@ -228,14 +227,14 @@ class _Run:
             following.cancel()
         return gaps
 
-    async def merge(self, into: Path, batches: Sequence[str]) -> Merged:
+    async def merge(self, into: Path, batches: Sequence[PlannedBatch], bits: int) -> Merged:
         known = self._wanted.known
         base = await self._maker.held(known.tables if known else {})
         newer = await self._maker.held(known.newer if known else {})
         end_ns, is_partial = self._draft.cluster_end_ns, self._wanted.is_partial
         try:
             return await self._bench.merge(
-                MergeOrder(into, tuple(batches), self._bits, base, newer, end_ns, is_partial)
+                MergeOrder(into, tuple(batch.name for batch in batches), bits, base, newer, end_ns, is_partial)
             )
         finally:
             self._maker.release(base)
@@ -243,7 +242,7 @@ class _Run:
 
     def _is_worth_showing(self, number: int) -> bool:
         is_first = self._wanted.known is None and is_large(self._wanted.new)
-        return is_first and number in PROVISIONAL_BATCHES and number * 2 < len(self.batches)
+        return is_first and number in PROVISIONAL_BATCHES and number * PROVISIONAL_SHARE <= len(self.batches)
 
     def _fetch_later(self, number: int) -> asyncio.Task[tuple[Batch, list[Gap]]]:
         return asyncio.create_task(self._fetch(number))
@@ -255,7 +254,9 @@ class _Run:
         return await self._maker.fetch(planned, self._folder / f"{planned.name}.zst")
 
     async def _provisional(self, number: int, gaps: Sequence[Gap]) -> Manifest:
-        merged = await self.merge(self._folder / "provisional", [batch.name for batch in self.batches[:number]])
+        shown = self.batches[:number]
+        bits = range_bits(sum(segment.size for batch in shown for segment in batch.segments))
+        merged = await self.merge(self._folder / "provisional", shown, bits)
         return self._maker.completed(
             self._wanted, self._draft, gaps, merged, f"{self._draft.generation}-first-{number}"
         )

@@ -30,9 +30,12 @@ class TaskRange:
         end = (self.number + 1) << (_PREFIX_BITS - self.bits)
         return f"{end:04x}" if end < 1 << _PREFIX_BITS else "g"
 
-    def partition(self, partition_bits: int) -> int:
-        """The coarser partition, by the first `partition_bits` bits, that holds it all."""
-        return self.number >> (self.bits - partition_bits)
+    def partitions(self, partition_bits: int) -> range:
+        """The partitions, by the first `partition_bits` bits, that hold its ids."""
+        finer = partition_bits - self.bits
+        if finer <= 0:
+            return range(self.number >> -finer, (self.number >> -finer) + 1)
+        return range(self.number << finer, (self.number + 1) << finer)
 
     def may_overlap(self, name: str) -> bool:
         """Whether the file of that name can hold one of its ids."""

@@ -13,24 +13,23 @@ import duckdb
 from raykeeper.history.ingest.events import MACROS
 from raykeeper.history.ingest.sqltext import literals
 
-_FLUSH_ROWS = 10_000  # that a thread holds before it hands them to the partitions' files
-
 
 @dataclass(frozen=True)
 class Limits:
     """What the workbench may use."""
 
-    memory_bytes: int = 192 << 20
-    """Of DuckDB's buffers; the process needs about 80 MB more. Larger rows get up to four times as much."""
+    memory_bytes: int = 232 << 20
+    """Of DuckDB's buffers: of them, 95 MB for each thread that reads events, and the rows of one batch.
+    The process needs about 40 MB more. Larger rows get up to four times as much."""
     threads: int = 2
 
-    def raised(self) -> Iterator[tuple[int, int]]:
-        """Threads and bytes to go on with each time that memory was not enough."""
-        return ((1, self.memory_bytes * factor) for factor in (1, 2, 4))
+    def raised(self) -> Iterator[Limits]:
+        """What to go on with each time that memory was not enough."""
+        return (Limits(self.memory_bytes * factor, threads=1) for factor in (1, 2, 4))
 
     def small(self) -> Limits:
         """For the few segments that the server reads in its own process."""
-        return Limits(self.memory_bytes * 2 // 3, threads=1)
+        return Limits(self.memory_bytes * 5 // 9, threads=1)
 
 
 class Room:
@@ -51,12 +50,30 @@ class Room:
 
     def write(self, copy: str, parameters: Mapping[str, object] | None = None) -> int:
         """Rows that a COPY wrote; again with one thread, then with more memory: nothing bounds the size of a row."""
-        for threads, memory_bytes in self._limits.raised():
-            try:
-                return int(self.execute(copy, parameters)[0][0])
-            except duckdb.OutOfMemoryException:
-                self.execute(f"SET threads = {threads}; SET memory_limit = '{memory_bytes}B'")
+        try:
+            return self._rows_written(copy, parameters)
+        except duckdb.OutOfMemoryException as exc:
+            return self._write_with_more(copy, parameters, exc)
+
+    def _write_with_more(
+        self, copy: str, parameters: Mapping[str, object] | None, failure: duckdb.OutOfMemoryException
+    ) -> int:
+        try:
+            for limits in self._limits.raised():
+                self._allow(limits)
+                try:
+                    return self._rows_written(copy, parameters)
+                except duckdb.OutOfMemoryException as exc:
+                    failure = exc
+            raise failure
+        finally:
+            self._allow(self._limits)  # the next step may be a small one, and faster on all threads
+
+    def _rows_written(self, copy: str, parameters: Mapping[str, object] | None) -> int:
         return int(self.execute(copy, parameters)[0][0])
+
+    def _allow(self, limits: Limits) -> None:
+        self.execute(f"SET threads = {limits.threads}; SET memory_limit = '{limits.memory_bytes}B'")
 
     def count(self, files: Sequence[Path]) -> int:
         """Rows of Parquet files."""
@@ -70,7 +87,6 @@ def _connect(scratch: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
             "threads": limits.threads,
             "temp_directory": str(scratch / "spilled"),
             "preserve_insertion_order": False,  # what is sorted stays so; the rest needs less memory
-            "partitioned_write_flush_threshold": _FLUSH_ROWS,
             "autoinstall_known_extensions": False,
         }
     )

@@ -90,7 +90,8 @@ class TableMerger:
 
     def _merge_tasks(self, order: MergeOrder, part: TaskRange) -> Path | None:
         """The wide rows of one range of tasks, or None where it has none."""
-        events = self._partial_files(order, f"tasks/partition={part.partition(self._partition_bits)}/*.parquet")
+        folders = [f"tasks/partition={number}" for number in part.partitions(self._partition_bits)]
+        events = [file for folder in folders for file in self._partial_files(order, f"{folder}/*.parquet")]
         known = (*order.base.get(TASKS.name, ()), *order.newer.get(TASKS.name, ()))
         base = [path for path in known if part.may_overlap(path.stem)]
         sources = [_read(files, _task_columns()) for files in (events, base) if files]
