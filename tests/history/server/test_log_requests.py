@@ -9,6 +9,7 @@ import os
 import tarfile
 import time
 from collections.abc import AsyncIterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import aiohttp
@@ -19,6 +20,7 @@ from conditions import eventually
 from history_scene import (
     HEAD_ID,
     SESSION,
+    STARTED_AT,
     WORKER_ID,
     PackBuilder,
     Scene,
@@ -29,6 +31,7 @@ from history_scene import (
     session_url,
 )
 from raykeeper.layout.keys import SessionId, node_record_key
+from raykeeper.layout.records import SessionRecord
 from serving_history import serving
 
 JOBS: list[dict[str, str | None]] = [
@@ -221,6 +224,18 @@ async def test_a_jobs_log_is_one_json_text_whatever_is_in_it(packs: PackBuilder,
     for id_ in ("train-1", "02000000"):
         async with http.get(f"{session_url()}/api/jobs/{id_}/logs") as answer:
             assert (await answer.json())["logs"] == text.decode() + "\ufffd bad\n"
+
+
+async def test_the_log_of_a_job_is_on_the_head_where_the_head_died_before_it_named_a_node(
+    scene: Scene, packs: PackBuilder
+) -> None:
+    opened = scene.sessions.opened[SESSION]
+    record = SessionRecord(**asdict(SESSION), started_at=STARTED_AT, recorded_at=STARTED_AT, head_node_id=HEAD_ID)
+    scene.sessions.opened[SESSION] = replace(opened, record=record)
+    packs.add("job-driver-bad-env.log", b"it began\n")
+    await packs.put()
+    answered = await ask(scene.app, f"{session_url()}/api/jobs/bad-env/logs")
+    assert answered.body == {"logs": "it began\n"}
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ async def tail_job_logs(websocket: WebSocket, ask: Ask, logs: LogStore, heartbea
     await websocket.accept()
     try:
         if stored := await _driver_log(asked, logs, job):
-            place = FilePlace(asked.session.id, job.driver_node_id, stored.generation)
+            place = FilePlace(asked.session.id, _driver_node(asked, job), stored.generation)
             is_over = _ending(ask, wanted, heartbeats, asked.session.id)
             async for text in _as_text(logs.follow(place, 0, _TAIL_SECONDS, is_over)):
                 await websocket.send_text(text)
@@ -75,9 +75,14 @@ def _refusal(wanted: str, job: LoggedJob | None) -> Response:
 
 
 async def _driver_log(asked: Asked, logs: LogStore, job: LoggedJob) -> StoredLog | None:
-    if not job.driver_node_id:
-        return None
-    return (await logs.files(asked.session.id, job.driver_node_id)).by_path.get(job.log_name)
+    node_id = _driver_node(asked, job)
+    return (await logs.files(asked.session.id, node_id)).by_path.get(job.log_name) if node_id else None
+
+
+def _driver_node(asked: Asked, job: LoggedJob) -> str:
+    """Where the driver ran: on the head, unless the head said otherwise before it died."""
+    record = asked.session.record
+    return job.driver_node_id or (record.head_node_id if record else "")
 
 
 async def _no_pieces() -> AsyncIterator[bytes]:
