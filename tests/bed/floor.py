@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from bed.counted import a_registry, counting
+from bed.counted import DEADLINE_SECONDS, a_registry, counting
 from raykeeper.api.meta import JSON, Object, ObjectKey
 from raykeeper.kube.client import Kube
 from raykeeper.kube.connect.connection import load_connection
@@ -55,6 +55,14 @@ async def measure_floor(kubeconfig: Path, pods: int) -> Floor:
         finally:
             await kube.delete_collection(PODS, namespace, grace_seconds=0)
             await kube.delete(NAMESPACES, ObjectKey("", namespace))
+            await _until_gone(kube, namespace)
+
+
+async def _until_gone(kube: Kube, namespace: str) -> None:
+    """What is still being taken away would be paid for by whatever is measured next."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while await kube.find(NAMESPACES, ObjectKey("", namespace)) is not None:  # noqa: ASYNC110 - a server is asked
+            await asyncio.sleep(0.5)
 
 
 async def _measure(kube: Kube, metrics: KubeMetrics, namespace: str, pods: int) -> Floor:
