@@ -54,13 +54,17 @@ class KubernetesScene:
 
     def observers_kubeconfig(self) -> Path:
         """Of a service account that has the documented rights in this namespace and no others."""
+        self.give_rights()
+        return self.plane.kubeconfig("observer", token=self.plane.token(self.namespace), namespace=self.namespace)
+
+    def give_rights(self) -> None:
+        """The documented ones, to the namespace's service account."""
         account = {"kind": "ServiceAccount", "name": "default", "namespace": self.namespace}
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "observer"}
         place = f"{RBAC}/namespaces/{self.namespace}"
         self.plane.admin.post(f"{place}/roles", {"metadata": {"name": "observer"}, "rules": documented_rules()})
         binding = {"metadata": {"name": "observer"}, "roleRef": reference, "subjects": [account]}
         self.plane.admin.post(f"{place}/rolebindings", binding)
-        return self.plane.kubeconfig("observer", token=self.plane.token(self.namespace), namespace=self.namespace)
 
     def make_job(self, name: str) -> Json:
         """A RayJob, as others refer to it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from conditions import eventually
 from observed_kubernetes import KubernetesScene, facts_of, observed, when_closed
 from observer_scene import closing_of, put_session_of
 from raykeeper.history.kubefacts.merged import newest_pods
+from raykeeper.history.observer import leading
 from raykeeper.layout.keys import ClusterId
 from raykeeper.layout.records import CLUSTER_DELETED, HEAD_LOST
 from raykeeper.storage.opening import open_store
@@ -105,6 +107,19 @@ async def test_two_observers_have_one_leader_and_the_second_goes_on_where_the_fi
     facts = await facts_of(store, cluster)
     assert [pod.phase for pod in facts.pods if pod.deleted]
     assert len({(pod.uid, pod.at) for pod in facts.pods}) == len(facts.pods)
+
+
+async def test_without_rights_it_waits_and_begins_once_they_are_given(
+    scene: KubernetesScene, folder: Path, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leading, "FORBIDDEN_SECONDS", 0.2)
+    cluster = scene.make_cluster("train")
+    kubeconfig = scene.plane.kubeconfig("observer", token=scene.plane.token(scene.namespace), namespace=scene.namespace)
+    async with observed(kubeconfig, scene.namespace, folder) as observation:
+        await asyncio.sleep(0.5)
+        assert not observation.is_leading
+        scene.give_rights()
+        await eventually(lambda: _has_facts(store, cluster))
 
 
 async def _has_facts(store: ObjectStore, cluster: ClusterId) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observer_scene import CLUSTER
@@ -45,6 +45,15 @@ def test_a_full_segment_does_not_wait_and_what_is_more_goes_into_the_next() -> N
     outbox.add(CLUSTER, [pod(second) for second in range(5)], steady=100)
     assert taken(outbox, 100) == [("train", 3)]
     assert taken(outbox, 103) == [("train", 2)]
+
+
+def test_nothing_waits_for_others_while_much_waits_in_all() -> None:
+    outbox = Outbox(OutboxLimits(settle_seconds=3600, waiting_facts=10))
+    outbox.add(CLUSTER, [pod(0)], steady=100)
+    outbox.add(OTHER, [pod(second) for second in range(4)], steady=100)
+    assert taken(outbox, 100) == []
+    outbox.add(OTHER, [pod(9)], steady=100)
+    assert taken(outbox, 100) == [("train", 1), ("other", 5)]
 
 
 def test_a_pod_that_flaps_for_an_hour_costs_a_bounded_number_of_objects_and_loses_nothing() -> None:
@@ -108,7 +117,8 @@ FACTS = st.one_of(
 )
 
 
-@given(facts=st.lists(FACTS, max_size=30), most=st.integers(0, 30))
+@settings(max_examples=50)
+@given(facts=st.lists(FACTS, max_size=12), most=st.integers(0, 12))
 def test_no_more_is_kept_than_asked_for_and_every_pods_state_is_kept_or_counted(
     facts: list[SeenFact], most: int
 ) -> None:

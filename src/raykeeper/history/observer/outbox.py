@@ -24,8 +24,9 @@ class OutboxLimits:
     """Facts wait this long for others: a pod that dies changes some five times within seconds."""
     segment_facts: int = 500
     """Of one segment; some 500 KB of text. As many make it due at once."""
-    waiting_facts: int = 20_000
-    """Of all clusters together; some 30 MB."""
+    waiting_facts: int = 30_000
+    """Of all clusters together; some 30 MB. From half of it on nothing waits for others: the first list of a large
+    Kubernetes cluster has that many facts within seconds."""
     burst: int = 20
     """Segments of one cluster in a row. Starting and ending takes about ten."""
     per_hour: int = 60
@@ -114,7 +115,7 @@ class Outbox:
         return _Waiting(Allowance(self._limits.burst, self._limits.per_hour))
 
     def _due_in(self, waiting: _Waiting, steady: float) -> float:
-        is_full = len(waiting.facts) >= self._limits.segment_facts
+        is_full = len(waiting.facts) >= self._limits.segment_facts or self.waiting > self._limits.waiting_facts / 2
         settled = 0.0 if is_full else waiting.since + self._limits.settle_seconds - steady
         return max(settled, waiting.allowance.seconds_left(steady))
 
