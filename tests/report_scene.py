@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,24 @@ from ingest_scene import (
 from ingest_scene import task_id as numbered
 from raykeeper.history.asked import Asked, LogFiles, Session
 from raykeeper.history.database import Database
+from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.history.report.making import make_report
 from raykeeper.history.report.model import Report
-from raykeeper.layout.records import PolledAnswer
+from raykeeper.layout.records import PolledAnswer, SessionRecord
 
 SECOND = 1_000_000_000
 WORKER, NODE = "cc" * 28, "dd" * 28
 ACTOR = "ee" * 12 + "01000000"
 JOB = "01000000"
 NOW = datetime(2026, 11, 15, 11, tzinfo=UTC)
+RECORD = SessionRecord(
+    namespace=SESSION.namespace,
+    cluster=SESSION.cluster,
+    session=SESSION.session,
+    started_at=NOW,
+    recorded_at=NOW,
+    cluster_uid="uid-of-the-cluster",
+)
 
 
 class NoLogs:
@@ -45,6 +55,16 @@ class NoLogs:
 
 
 NO_LOGS: LogFiles = NoLogs()
+
+
+@dataclass(frozen=True)
+class ToldFacts:
+    """What Kubernetes said, whichever cluster is asked for."""
+
+    facts: KubeFacts
+
+    async def read(self, namespace: str, cluster: str, uid: str) -> KubeFacts:
+        return self.facts
 
 
 class ReportTables(LocalTables):
@@ -59,8 +79,10 @@ async def report_of(
     *,
     jobs: Sequence[Mapping[str, Any]] = (),
     job: str | None = None,
+    facts: KubeFacts | None = None,
+    record: SessionRecord | None = None,
 ) -> Report:
-    """The report on a session of these events, whose dashboard listed these jobs."""
+    """The report on a session of these events, whose dashboard listed these jobs, and whose pods fared so."""
     tables = ReportTables(folder)
     tables.add([segment(events)])
     tables.merge()
@@ -68,10 +90,10 @@ async def report_of(
     answer = PolledAnswer(
         path="/api/jobs/", polled_at=NOW, status=200, body=msgspec.Raw(msgspec.json.encode(list(jobs)))
     )
-    session = ReadySession(SESSION, None, tables.files, NOW, {answer.path: answer})
+    session = ReadySession(SESSION, record or RECORD, tables.files, NOW, {answer.path: answer})
     database = Database(folder)
     try:
-        return await make_report(Asked(session, database, NO_LOGS), job)
+        return await make_report(Asked(session, database, NO_LOGS, kubernetes=ToldFacts(facts or KubeFacts())), job)
     finally:
         await database.close()
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import starmap
 
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.model import Cause, Evidence, Sureness
 from raykeeper.history.report.rules.jobs import explain_jobs
-from raykeeper.history.report.rules.kubernetes import explanation_of, lost_head, unstarted_cluster
+from raykeeper.history.report.rules.kubernetes import explanation_of, lost_head
 from raykeeper.history.report.rules.table import explain
 from raykeeper.history.report.situation import Explanation, Situation, moment, to_ns
 
@@ -129,12 +128,15 @@ def _add_crash(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
 
 
 def _add_unstarted(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
-    """Pods that never came up explain a job that never began, and a cluster that never was."""
+    """Pods that never came up explain a job that never began, and a cluster that never was; its head first."""
     has_open_job = any(job.status in _OPEN for job in situation.jobs)
     if growing or (situation.jobs and not has_open_job):
         return
-    for told in starmap(explanation_of, unstarted_cluster(situation)):
-        growing.setdefault((told.rule, told.subject), _Growing(told.rule, told, told.at_ns, list(told.evidence)))
+    for trouble in situation.kubernetes.troubles:
+        if trouble.keeps_from_starting:
+            told = explanation_of(trouble, Sureness.CERTAIN)
+            cause = _Growing(told.rule, told, told.at_ns, list(told.evidence), ends_job=trouble.is_of_head)
+            growing.setdefault((told.rule, told.subject), cause)
 
 
 def _rank(cause: _Growing) -> tuple[int, int]:

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from raykeeper.history.asked import Asked
-from raykeeper.history.endpoints.joblist import all_jobs
 from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.report.failures import AttemptKey, FailedAttempt, FailureSet, failed_attempt, failure_sets
 from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.firstcause import explain_all
-from raykeeper.history.report.logslice import driver_log, log_slices
+from raykeeper.history.report.logslice import log_slices
+from raykeeper.history.report.masking import without_secrets
 from raykeeper.history.report.model import (
     FailureGroup,
-    JobOutcome,
     Report,
     Unknown,
 )
+from raykeeper.history.report.scope import JobUnknown, Scope, find_scope
 from raykeeper.history.report.shaping import (
     counts_of,
     example_of,
     group_of,
-    job_outcome,
     outcome_of,
     uncoloured,
-    uncoloured_log,
 )
 from raykeeper.history.report.situation import Ending, Kubernetes, Situation
 from raykeeper.history.report.statements import COUNTED_ATTEMPTS, FIRST_FAILURES, GROUPED_FAILURES
 from raykeeper.history.report.troubles import troubles_of
 from raykeeper.history.report.unknowns import unknowns_of
 from raykeeper.layout.records import HEAD_LOST
+
+__all__ = ["GROUPS_LIMIT", "JobUnknown", "make_report"]
 
 GROUPS_LIMIT = 50
 """Groups shown with an example; a person reads the first few."""
@@ -47,23 +47,9 @@ _SLACK_NS = 120 * 1_000_000_000
 and clocks of nodes differ."""
 
 
-class JobUnknown(Exception):
-    """The session has no such job."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What a report is about: the whole session, or one of its jobs."""
-
-    name: str | None
-    job_id: str | None
-    """None: all tasks. A job that never had a driver has no tasks, and an empty id here."""
-    jobs: tuple[JobOutcome, ...]
-
-
 async def make_report(asked: Asked, job: str | None = None) -> Report:
-    """The report on a session, or on the job with that id or submission id. Raises JobUnknown."""
-    scope = await _scope(asked, job)
+    """The report on a session, or on the job or RayJob of that name. Raises JobUnknown."""
+    scope = await find_scope(asked, job)
     [counted] = await asked.rows(COUNTED_ATTEMPTS, {"job_id": scope.job_id})
     sets = await _failure_sets(asked, scope)
     ending = _ending(asked, counted["cut_off"])
@@ -72,7 +58,7 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
     groups = [group_of(one, explained, counted["attempts"]) for one in sets[:GROUPS_LIMIT]]
     outcome = outcome_of(explained, sets, scope.jobs, is_over=ending.ended_at is not None)
     session = asked.session
-    return Report(
+    report = Report(
         namespace=session.id.namespace,
         cluster=session.id.cluster,
         session=session.id.session,
@@ -86,23 +72,7 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
         jobs=scope.jobs,
         unknown=_unknown(asked, ending),
     )
-
-
-async def _scope(asked: Asked, wanted: str | None) -> Scope:
-    jobs = [job_outcome(job) for job in await all_jobs(asked)]
-    if wanted is None:
-        return Scope(None, None, await _with_driver_logs(asked, jobs))
-    for job in jobs:
-        if wanted in (job.job_id, job.submission_id):
-            return Scope(wanted, job.job_id or "", await _with_driver_logs(asked, [job]))
-    raise JobUnknown(f"there is no job {wanted} in session {asked.session.id}")
-
-
-async def _with_driver_logs(asked: Asked, jobs: Sequence[JobOutcome]) -> tuple[JobOutcome, ...]:
-    """The jobs; the first of those that failed with the end of their drivers' logs, without colours."""
-    failed = [job.submission_id for job in jobs if job.status == "FAILED" and job.submission_id][:_LOGS_LIMIT]
-    logs = {name: await driver_log(asked, name) for name in failed}
-    return tuple(replace(job, log=uncoloured_log(logs.get(job.submission_id or ""))) for job in jobs)
+    return without_secrets(report)
 
 
 async def _failure_sets(asked: Asked, scope: Scope) -> list[FailureSet]:

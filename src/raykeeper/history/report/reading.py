@@ -18,9 +18,12 @@ from raykeeper.history.parts import Parts
 from raykeeper.history.program import built_parts
 from raykeeper.history.report.making import JobUnknown, make_report
 from raykeeper.history.report.model import Report
+from raykeeper.history.report.unstarted import report_on_unstarted
 from raykeeper.history.settings import CacheSettings, HistorySettings, HistoryStoreSettings
 from raykeeper.layout.keys import SessionId
+from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
+from raykeeper.storage.store import ObjectStore
 
 LATEST = "latest"
 _LOOK_SECONDS = 0.2
@@ -55,8 +58,11 @@ async def report_from_store(url: str, subject: Subject, environment: Mapping[str
     settings = HistorySettings(HistoryStoreSettings(url), cache=CacheSettings(cache or CacheSettings.folder))
     folder = settings.cache.folder.expanduser().absolute()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with built_parts(settings, parse_store_url(url, environment), folder) as parts:
+    store = parse_store_url(url, environment)
+    async with built_parts(settings, store, folder) as parts:
         session = await _known(parts, subject)
+        if session is None:
+            return await _unstarted(open_store(store), subject)
         asked = await opened_whole(parts, session)
         try:
             return await make_report(asked, subject.job)
@@ -64,15 +70,20 @@ async def report_from_store(url: str, subject: Subject, environment: Mapping[str
             raise Misconfigured("SUBJECT", subject.job, str(exc)) from exc
 
 
-async def _known(parts: Parts, subject: Subject) -> SessionId:
+async def _known(parts: Parts, subject: Subject) -> SessionId | None:
+    """None where the newest session is wanted of a cluster that never had one."""
     session = subject.session
     if session.session == LATEST:
-        newest = await parts.catalog.newest_of_cluster(session.namespace, session.cluster)
-        if newest is None:
-            raise Misconfigured("SUBJECT", str(session), "the cluster has no session")
-        return newest
+        return await parts.catalog.newest_of_cluster(session.namespace, session.cluster)
     await parts.check_known(session)
     return session
+
+
+async def _unstarted(store: ObjectStore, subject: Subject) -> Report:
+    report = await report_on_unstarted(store, subject.session.namespace, subject.session.cluster)
+    if report is None:
+        raise Misconfigured("SUBJECT", str(subject.session), "the cluster has no session")
+    return report
 
 
 async def opened_whole(parts: Parts, session: SessionId) -> Asked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from raykeeper.history.report.failures import FailureSet
@@ -50,13 +49,6 @@ def lost_head(situation: Situation) -> tuple[Trouble, Sureness] | None:
     """What happened to the head's pod before it fell silent."""
     heads = [one for one in situation.kubernetes.troubles if one.is_of_head and not one.keeps_from_starting]
     return (heads[-1], Sureness.CERTAIN) if heads else None
-
-
-def unstarted_cluster(situation: Situation) -> Iterator[tuple[Trouble, Sureness]]:
-    """What kept pods from starting, the head's first."""
-    kept = [one for one in situation.kubernetes.troubles if one.keeps_from_starting]
-    for trouble in sorted(kept, key=lambda one: not one.is_of_head):
-        yield trouble, Sureness.CERTAIN
 
 
 def explanation_of(trouble: Trouble, sureness: Sureness) -> Explanation:
