@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from conditions import eventually
-from raykeeper.clock import SystemClock
+from raykeeper.clock import Clock, SystemClock
 from raykeeper.history.app import make_app
 from raykeeper.history.asked import MetricsLinks
 from raykeeper.history.catalog import Catalog
@@ -29,10 +29,12 @@ async def whole_server(
     store: ObjectStore,
     session: SessionId,
     folder: Path,
+    *,
+    clock: Clock | None = None,
     links: MetricsLinks | None = None,
 ) -> AsyncIterator[ASGIApp]:
     """Every route of the server, once it has read the session."""
-    clock = SystemClock()
+    clock = clock or SystemClock()
     sessions = Sessions(store, clock, SessionsSettings(folder))
     database = Database(folder)
     parts = Parts(

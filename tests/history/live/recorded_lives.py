@@ -22,8 +22,10 @@ from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
 
 WORK = Path(__file__).with_name("programs") / "work_that_fails.py"
-REST_SECONDS = 3.0  # Ray ends workers that were idle for a second, and looks once a second
+REST_SECONDS = 2.0  # Ray tells of changes once a second
 WAIT_SECONDS = 60.0
+PATIENT = {"RAY_idle_worker_killing_time_threshold_ms": "600000"}
+"""Where a worker ends for being idle before its last task's end was told, Ray counts that task as failed."""
 LATER_SECONDS = 600.0  # a head that was lost is silent after 90 seconds, and final after five minutes
 End = Literal["stopped", "killed"]
 
@@ -41,6 +43,7 @@ class RecordedLife:
 def a_recorded_life(folder: Path, end: End) -> Iterator[RecordedLife]:
     """Everything that was started is gone after the block."""
     with a_ray_life(folder, RAY_VERSION) as life:
+        life.cluster.environment |= PATIENT
         life.head_collector.start().wait_for("listening for Ray")
         life.head = life.cluster.start_head(life.head_sink)
         _let_work(life)
