@@ -3,69 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
-import duckdb
-import pytest
-
-from goldensession import ReadySession
-from ingest_scene import SESSION, START_NS
+from large_tables import FAILURES, KINDS, TASKS, large_session
 from raykeeper.history.asked import Asked
 from raykeeper.history.database import Database, DatabaseSettings
 from raykeeper.history.report.making import GROUPS_LIMIT, make_report
-from raykeeper.history.tables import ALL_TABLES, Table
 from report_scene import NO_LOGS, failed, report_of
 
-TASKS, FAILURES, KINDS = 1_000_000, 35_000, 40
-EVERY = TASKS // FAILURES
 REPORT_CPU_SECONDS = 2.5
 """Three times what it takes: processor time grows too while other tests fill the caches."""
 
-FILLED = {
-    "task_id": "printf('%016xffffffffffffffffffffffff01000000', hash(number))",
-    "attempt_number": "0",
-    "job_id": "'01000000'",
-    "has_definition": "true",
-    "type": "'NORMAL_TASK'",
-    "state": "CASE WHEN has_failed THEN 'FAILED' ELSE 'FINISHED' END",
-    "name": "'step_' || number % 20",
-    "func_or_class_name": "'step_' || number % 20",
-    "node_id": "printf('%056x', number % 100)",
-    "worker_id": "printf('%056x', number % 3000)",
-    "start_ns": f"{START_NS} + number * 1000",
-    "end_ns": f"{START_NS} + number * 1000 + 500",
-    "error_type": "CASE WHEN has_failed THEN 'TASK_EXECUTION_EXCEPTION' END",
-    # Forty words by letters alone: digits are taken out of a message.
-    "error_message": f"""CASE WHEN has_failed THEN 'User exception:\\nray::step() (pid=' || number || ')\\n'
-        || repeat('  File "/app/' || number || '.py", line ' || number || ', in step\\n    call()\\n', 8)
-        || 'ValueError: kind ' || chr(107 + (number // {EVERY} % {KINDS} // 8)::INTEGER)
-        || chr(107 + (number // {EVERY} % 8)::INTEGER) || ' of ' || printf('%016x', hash(number)) END""",
-}
 
-
-@pytest.fixture
-def tables(tmp_path: Path) -> Mapping[str, tuple[Path, ...]]:
-    with duckdb.connect() as connection:
-        return {name: (_write(connection, ALL_TABLES[name], tmp_path),) for name in ("tasks", "task_list")}
-
-
-def _write(connection: duckdb.DuckDBPyConnection, table: Table, folder: Path) -> Path:
-    file = folder / f"{table.name}.parquet"
-    columns = ", ".join(
-        f'({FILLED.get(column.name, "NULL")})::{column.type} AS "{column.name}"' for column in table.columns
-    ).replace("\\n", "' || chr(10) || '")
-    has_failed = f"range % {EVERY} = 0 AND range < {FAILURES * EVERY} AS has_failed"
-    source = f"(SELECT range AS number, {has_failed} FROM range({TASKS}))"
-    connection.execute(f"COPY (SELECT {columns} FROM {source}) TO '{file}' (FORMAT parquet)")
-    return file
-
-
-async def test_a_million_tasks_are_reported_quickly_within_little_memory(
-    tables: Mapping[str, tuple[Path, ...]], tmp_path: Path
-) -> None:
-    session = ReadySession(SESSION, None, tables, datetime(2026, 11, 15, 12, tzinfo=UTC), {})
+async def test_a_million_tasks_are_reported_quickly_within_little_memory(tmp_path: Path) -> None:
+    session = large_session(tmp_path)
     database = Database(tmp_path, DatabaseSettings(memory_bytes=200 << 20))
     try:
         began = time.process_time()
