@@ -272,6 +272,28 @@ async def test_an_outage_of_the_store_delays_the_closing(store: StoreWithOutages
     assert await closing_of(store, session) is not None
 
 
+async def test_a_change_during_a_look_is_not_forgotten_over_it(
+    store: StoreWithOutages, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await put_session_of(store)
+    scene.live()
+    await scene.settle()
+    scene.clusters.remove(TRAIN)
+    forgot = Notes.remove
+
+    async def remove(self: Notes, cluster: ClusterId) -> None:
+        scene.pods.put(pod("head", node_type="head", phase="Failed"))  # as late as it can be
+        await forgot(self, cluster)
+
+    monkeypatch.setattr(Notes, "remove", remove)
+    await scene.settle(STUCK_SECONDS)
+    await scene.settle(STUCK_SECONDS)
+    await scene.settle(LATE_SECONDS)
+    await scene.settle(LATE_SECONDS)
+    assert await closing_of(store, session) is not None
+    assert await scene.notes() == set()
+
+
 async def test_notes_are_waited_for_while_the_store_is_away(store: StoreWithOutages) -> None:
     scene, after = Scene(store), Scene(store)
     session = await put_session_of(store)

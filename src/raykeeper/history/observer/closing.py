@@ -80,8 +80,7 @@ class Closer:
         if case is None and self._roster.sight(cluster.uid).is_there:
             case = self._cases[cluster] = _Case(self._clock.steady())
         if case is not None:  # else only pods of it were seen, which are no proof that it lived under our eyes
-            case.due_at = min(case.due_at, self._clock.steady() + self._pace.settle_seconds)
-            self._due.add(cluster)
+            self._again(cluster, self._pace.settle_seconds)
 
     async def run(self) -> None:
         """Look and close until cancelled. Assumes that the roster holds all there is."""
@@ -157,8 +156,10 @@ class Closer:
             return
         await self._notes.remove(cluster)
         del self._cases[cluster]
+        self._due.discard(cluster)
 
     def _again(self, cluster: ClusterId, seconds: float) -> None:
-        if cluster in self._cases:
-            self._cases[cluster].due_at = self._clock.steady() + seconds
-            self._due.add(cluster)
+        """Look at it then, or sooner where that was asked for."""
+        case = self._cases[cluster]
+        case.due_at = min(case.due_at, self._clock.steady() + seconds)
+        self._due.add(cluster)
