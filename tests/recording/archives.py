@@ -51,14 +51,18 @@ def pack_store(store: Path, name: str) -> Path:
     return file
 
 
-def unpack_into(store: Path, archive: Path) -> None:
-    """Put the archive's objects into a folder store, beside those that are there."""
+def unpack_into(store: Path, archive: Path) -> list[str]:
+    """Put the archive's objects into a folder store, beside those that are there; their keys."""
     with (
         archive.open("rb") as file,
         zstandard.ZstdDecompressor().stream_reader(file) as data,
         tarfile.open(fileobj=data, mode="r|") as tar,
     ):
-        tar.extractall(store, filter="data")
+        keys = []
+        for member in tar:
+            tar.extract(member, store, filter="data")
+            keys.append(member.name)
+        return keys
 
 
 def _kept_objects(store: Path) -> Iterator[tuple[str, bytes, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -141,6 +142,8 @@ class RecordedLife:
 @contextmanager
 def a_recorded_life(name: str, folder: Path, environment: Mapping[str, str]) -> Iterator[RecordedLife]:
     """A cluster without nodes yet, whose processes are gone after the block."""
+    # Ray cancels tasks by SIGINT, which a shell turns off for what it starts in the background, and for their children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     apps = Path(tempfile.mkdtemp(prefix="rk-app-"))
     try:
         shutil.copytree(PROGRAMS, apps, dirs_exist_ok=True)
