@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 import msgspec
 
 from raykeeper.clock import Clock
+from raykeeper.history.alljobs.summaries import Summaries
 from raykeeper.history.catalogday import CatalogDay, compact_if_allowed
 from raykeeper.history.entries import CatalogEntry, Order, Page, Place, SessionFilter
 from raykeeper.layout.keys import (
@@ -45,7 +46,9 @@ class Catalog:
     """All sessions of a store."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
-        self._store = store
+        self.store = store
+        self.summaries = Summaries(store)
+        """What became of the jobs of sessions that were read to their end."""
         self._clock = clock
         self._days: OrderedDict[date, CatalogDay] = OrderedDict()
         self._may_write = True
@@ -94,7 +97,7 @@ class Catalog:
 
     async def newest_of_cluster(self, namespace: str, cluster: str) -> SessionId | None:
         """The session of a cluster that started last, by what it says itself."""
-        folders = await self._store.list_folders(cluster_prefix(namespace, cluster))
+        folders = await self.store.list_folders(cluster_prefix(namespace, cluster))
         ids = [SessionId(namespace, cluster, name) for folder in folders if (name := _name(folder))]
         starts = await asyncio.gather(*(self._started_at(id_) for id_ in ids))
         known = [Place(start, id_) for start, id_ in zip(starts, ids, strict=True) if start]
@@ -104,7 +107,7 @@ class Catalog:
         """Whether the store has anything of this session."""
         if await self._started_at(session):
             return True
-        async for _ in self._store.list(session.prefix):
+        async for _ in self.store.list(session.prefix):
             return True
         return False
 
@@ -112,7 +115,7 @@ class Catalog:
         if (known := self._started.get(session)) is not None:
             return known
         async with self._reads:
-            data = await self._store.find(session_record_key(session))
+            data = await self.store.find(session_record_key(session))
         try:
             started_at = decode_record(data, SessionRecord).started_at if data else None
         except msgspec.DecodeError as exc:
@@ -147,7 +150,7 @@ class Catalog:
         """Days with sessions, newest first."""
         if self._clock.steady() - self._folders_listed_at >= _RECENT_SECONDS:
             self._folders_listed_at = self._clock.steady()
-            found = (_day_of(folder) for folder in await self._store.list_folders(CATALOG_PREFIX))
+            found = (_day_of(folder) for folder in await self.store.list_folders(CATALOG_PREFIX))
             self._folders = sorted((day for day in found if day), reverse=True)
         return self._folders
 
@@ -156,10 +159,10 @@ class Catalog:
         self._days.move_to_end(day)
         async with index.lock:
             if self._clock.steady() - index.listed_at >= believed_seconds:
-                await index.refresh(self._store, self._reads)
+                await index.refresh(self.store, self._reads)
                 index.listed_at = self._clock.steady()
                 if self._may_write and day <= self._clock.now().astimezone(UTC).date() - _COMPACTED_AFTER:
-                    self._may_write = await compact_if_allowed(index, self._store)
+                    self._may_write = await compact_if_allowed(index, self.store)
         while sum(len(kept.entries) for kept in self._days.values()) > _REMEMBERED_SESSIONS and len(self._days) > 1:
             self._days.popitem(last=False)
         return index

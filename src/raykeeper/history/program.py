@@ -14,8 +14,9 @@ from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
+from raykeeper.history.alljobs.writing import SummaryWriter
 from raykeeper.history.app import make_app
-from raykeeper.history.asked import MetricsLinks
+from raykeeper.history.asked import Asked, MetricsLinks
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database, DatabaseSettings
 from raykeeper.history.heartbeats import Heartbeats
@@ -77,17 +78,20 @@ async def built_parts(settings: HistorySettings, store: StoreSettings, folder: P
     objects = KubeRayOverlay(open_store(store), clock)
     sessions = Sessions(objects, clock, SessionsSettings(folder, cache_bytes=settings.cache.max_bytes))
     database = Database(folder, DatabaseSettings(memory_bytes=settings.cache.query_memory_bytes))
+    logs, kubernetes = LogStore(objects, clock), KubeFactsReader(objects)
+    summaries = SummaryWriter(objects, lambda session: Asked(session, database, logs, kubernetes=kubernetes))
+    sessions.on_final = summaries.write
     try:
         yield Parts(
             catalog=Catalog(objects, clock),
             heartbeats=Heartbeats(objects, clock, StoreClock(objects, clock)),
             sessions=sessions,
             database=database,
-            logs=LogStore(objects, clock),
+            logs=logs,
             dashboard=find_dashboard(settings.dashboard_dir),
             access=settings.access,
             links=_links(settings.grafana),
-            kubernetes=KubeFactsReader(objects),
+            kubernetes=kubernetes,
         )
     finally:
         await sessions.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +24,8 @@ from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
 
 log = Log("raykeeper.history")
+
+OnFinal = Callable[[OpenedSession], Awaitable[None]]
 
 SESSIONS_LIMIT = 200
 """Sessions kept ready; the longest unused are let go of."""
@@ -65,6 +68,8 @@ class Sessions:
         self.cache = LocalCache(settings.folder, settings.cache_bytes)
         self._ingests = asyncio.Semaphore(settings.ingests_at_once)
         self._entries: OrderedDict[SessionId, _Entry] = OrderedDict()
+        self.on_final: OnFinal | None = None
+        """Called with every session that was read and is final, after whoever asked for it has it."""
 
     async def open(self, session: SessionId) -> OpenedSession:
         """The session as of a moment ago, or what is ready of it. Raises SessionMissing and what the store raises."""
@@ -72,7 +77,7 @@ class Sessions:
         self._entries.move_to_end(session)
         self._let_go()
         if not self._is_fresh(entry):
-            entry.refresh(self._clock)
+            entry.refresh(self._clock, self.on_final)
         while entry.opened is None:
             await entry.wait()
         if entry.task and not entry.opened.is_final:
@@ -120,10 +125,10 @@ class _Entry:
         self.refreshed_at: float | None = None
         self._shown = asyncio.Event()
 
-    def refresh(self, clock: Clock) -> None:
+    def refresh(self, clock: Clock, on_final: OnFinal | None) -> None:
         """Look at the store, unless somebody does."""
         if self.task is None:
-            self.task = asyncio.create_task(self._refresh(clock))
+            self.task = asyncio.create_task(self._refresh(clock, on_final))
             self.task.add_done_callback(self._refreshed)
 
     async def wait(self) -> None:
@@ -140,11 +145,13 @@ class _Entry:
             task.result()
             raise SessionMissing(self._following.session)
 
-    async def _refresh(self, clock: Clock) -> None:
+    async def _refresh(self, clock: Clock, on_final: OnFinal | None) -> None:
         async for opened in self._following.look():
             self.opened = opened
             self._shown.set()
         self.refreshed_at = clock.steady()
+        if on_final is not None and self.opened is not None and self.opened.is_final:
+            await on_final(self.opened)
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self.task = None

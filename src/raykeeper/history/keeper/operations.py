@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from raykeeper.history.keeper.jobs import JOB_OPERATIONS
 from raykeeper.history.keeper.operation import Operation
 from raykeeper.history.keeper.overview import OVERVIEW_OPERATIONS
 from raykeeper.history.keeper.report import REPORT_OPERATIONS
+from raykeeper.history.keeper.search import SEARCH_OPERATIONS
 from raykeeper.history.keeper.sessions import SESSION_OPERATIONS
 
-OPERATIONS: tuple[Operation[Any], ...] = (*SESSION_OPERATIONS, *REPORT_OPERATIONS, *OVERVIEW_OPERATIONS)
+OPERATIONS: tuple[Operation[Any], ...] = (
+    *SESSION_OPERATIONS,
+    *JOB_OPERATIONS,
+    *REPORT_OPERATIONS,
+    *OVERVIEW_OPERATIONS,
+    *SEARCH_OPERATIONS,
+)

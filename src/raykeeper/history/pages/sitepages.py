@@ -12,7 +12,9 @@ from raykeeper.history.addressing import LATEST, SESSION_PATH
 from raykeeper.history.answers import InvalidQuery
 from raykeeper.history.keeper.overview import comparison_of
 from raykeeper.history.pages.compare import compare_form_page, compare_page
+from raykeeper.history.pages.jobs import list_all_jobs
 from raykeeper.history.pages.listing import add_slash, list_sessions, redirect_to_latest
+from raykeeper.history.pages.searching import get_search_page
 from raykeeper.history.parts import Parts
 
 
@@ -34,9 +36,11 @@ async def get_compare_page(request: Request, parts: Parts) -> Response:
 
 
 SITE_PAGES = (
-    SitePage("/compare", get_compare_page),
     SitePage("/", list_sessions),
     SitePage("/select_cluster", list_sessions),
+    SitePage("/jobs", list_all_jobs),
+    SitePage("/compare", get_compare_page),
+    SitePage("/search", get_search_page),
     SitePage(f"/s/{{namespace}}/{{cluster}}/{LATEST}", redirect_to_latest),
     SitePage(f"/s/{{namespace}}/{{cluster}}/{LATEST}/{{rest:path}}", redirect_to_latest),
     SitePage(SESSION_PATH, add_slash),

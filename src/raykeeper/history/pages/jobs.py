@@ -1,0 +1,115 @@
+"""The page of all jobs of all clusters, newest first. Pure, but for the request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from raykeeper.history.keeper.jobs import JobsAnswer, JobsQuery, ListedJob, jobs_answer, jobs_found
+from raykeeper.history.pages.addresses import job_path, overview_path, report_path
+from raykeeper.history.pages.forms import (
+    Given,
+    choice,
+    filter_form,
+    given_parameters,
+    link_with,
+    page_query,
+    text_field,
+)
+from raykeeper.history.pages.frame import page_response
+from raykeeper.history.pages.markup import Html, join, tag
+from raykeeper.history.pages.widgets import duration, link, moment, note, nothing, pager, quiet, status_badge, table
+from raykeeper.history.parts import Parts
+from raykeeper.layout.keys import SessionId
+
+PATH = "/jobs"
+_HEADERS = ("Job", "Cluster", "Status", "Started", "Took", "Tasks", "Why it failed")
+_STATUSES = ("", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED", "PENDING")
+_ENTRYPOINT_CHARS = 120
+
+
+async def list_all_jobs(request: Request, parts: Parts) -> Response:
+    given = given_parameters(request.query_params.multi_items(), JobsQuery)
+    return jobs_page(jobs_answer(await jobs_found(parts, page_query(given, JobsQuery))), given)
+
+
+def jobs_page(found: JobsAnswer, given: Given) -> HTMLResponse:
+    following = link_with(PATH, given, after=found.next) if found.next else None
+    first = link_with(PATH, given, after="") if "after" in given else None
+    body = [
+        filter_form(PATH, "Which jobs", _fields(given), given),
+        *map(note, _notes(found)),
+        table("Jobs", _HEADERS, map(_row, found.jobs), name="jobs", hides_caption=True)
+        if found.jobs
+        else _nothing(found, given),
+        pager(first=first, following=following),
+    ]
+    return page_response("Jobs of all clusters", join(body), section="jobs")
+
+
+def _fields(given: Given) -> tuple[Html, ...]:
+    statuses = {status: status.lower() or "any" for status in _STATUSES}
+    return (
+        text_field("Words", "text", given, "search"),
+        text_field("Namespace", "namespace", given),
+        text_field("Cluster", "cluster", given),
+        text_field("RayJob or RayService", "owner", given),
+        choice("Status", "status", given, statuses),
+        text_field("Session from", "since", given, "date"),
+        text_field("Session until", "until", given, "date"),
+    )
+
+
+def _notes(found: JobsAnswer) -> Iterator[str]:
+    if found.unread:
+        yield f"{found.unread} sessions have not been read yet; their jobs are missing here. They are being read now."
+    if found.left_out:
+        yield f"{found.left_out} older jobs of clusters that ran very many are on those sessions' own pages alone."
+    if found.unreadable:
+        yield f"{found.unreadable} entries of the catalog could not be read; their jobs are missing here."
+
+
+def _nothing(found: JobsAnswer, given: Given) -> Html:
+    if found.next:
+        return nothing("None among the newest sessions; older ones may have some.")
+    if given:
+        return nothing("There is no such job.")
+    return nothing("There are no jobs yet. They appear here within a minute of their start.")
+
+
+def _row(job: ListedJob) -> tuple[str, ...]:
+    session = SessionId(job.namespace, job.cluster, job.session)
+    name = job.submission_id or job.job_id or ""
+    took = duration(job.ended_at - job.started_at) if job.ended_at and job.started_at else ""
+    return (
+        join([link(name, job_path(session, name)) if name else "(not started)", *map(_below, _details(job))]),
+        join([link(job.cluster, overview_path(session)), _below(job.namespace)]),
+        status_badge(job.status),
+        moment(job.started_at),
+        took,
+        _tasks(job),
+        join([job.failure, " ", link("why", report_path(session, name))]) if job.failure and name else job.failure,
+    )
+
+
+def _details(job: ListedJob) -> Iterator[str]:
+    """What its user said about it."""
+    if job.entrypoint:
+        cut = job.entrypoint if len(job.entrypoint) <= _ENTRYPOINT_CHARS else f"{job.entrypoint[:_ENTRYPOINT_CHARS]}…"
+        yield cut
+    if job.metadata:
+        yield ", ".join(f"{name}={value}" for name, value in job.metadata.items())
+
+
+def _below(words: str) -> Html:
+    return join([tag("br"), quiet(words)])
+
+
+def _tasks(job: ListedJob) -> str:
+    """How many there were, and how many of them failed."""
+    if not job.tasks:
+        return ""
+    failed = job.tasks.get("FAILED", 0)
+    return f"{sum(job.tasks.values()):,}" + (f", {failed:,} failed" if failed else "")
