@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from bed.control_plane import ControlPlane
@@ -44,6 +46,27 @@ def history(folder: Path, flags: Sequence[str], environment: dict[str, str]) -> 
     finally:
         process.terminate()
         process.wait(30)
+
+
+async def test_a_history_server_observes_says_so_in_its_metrics_and_gives_the_lease_back(
+    ray_crds: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    scene, store = KubernetesScene(ray_crds, namespace), _folder_store(tmp_path / "store")
+    flags = (
+        f"--store=file://{tmp_path}/store",
+        f"--kubeconfig={scene.observers_kubeconfig()}",
+        f"--kubernetes-namespaces={namespace}",
+    )
+    cluster = scene.make_cluster("train")
+    with history(tmp_path / "server", flags, {}) as server:
+        await eventually(lambda: _is_noted(store, cluster), seconds=60)
+        await eventually(lambda: _has_metric(tmp_path / "server", "raykeeper_observer_facts_total 1.0"))
+        assert await _has_metric(tmp_path / "server", 'leader_election_master_status{name="raykeeper-history-')
+    assert server.returncode == 0
+    facts = await facts_of(store, cluster)
+    assert facts.cluster is not None
+    leases = scene.plane.admin.get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")["items"]
+    assert [lease["spec"]["holderIdentity"] for lease in leases] == [""]
 
 
 @pytest.mark.soak
@@ -129,6 +152,13 @@ async def _lose_bucket(minio: Minio, scene: KubernetesScene, folder: Path) -> No
     facts = await facts_of(store, cluster)
     assert facts.is_complete
     assert [pod.reason for pod in facts.pods] == ["", *(f"while away: {phase}" for phase in PHASES)]
+
+
+async def _has_metric(folder: Path, text: str) -> bool:
+    lines = (folder / "log").read_text().split("\n")[:-1]
+    [port] = [line["port"] for line in map(json.loads, lines) if line["msg"] == "listening"] or [None]
+    async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}/metrics") as answer:
+        return text in await answer.text()
 
 
 def _made(folder: Path) -> Path:
