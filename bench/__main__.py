@@ -20,6 +20,7 @@ BENCHMARKS = (
     "collector_logs",
     "collector_process",
     "history_ingest",
+    "history_pages",
     "history_users",
     "pages",
     "demo",

@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+import psutil
+
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -17,6 +19,19 @@ def rss_mb(pid: int | str = "self") -> float:
 def peak_mb(pid: int | str = "self") -> float:
     """The most resident memory so far, in MB."""
     return _status_kb(pid, "VmHWM") * 1024 / 1e6
+
+
+def tree_mb(pid: int | None = None) -> float:
+    """Resident memory now of a process (None: this one) and all its children, in MB."""
+    this = psutil.Process(pid)
+    return sum(map(_tree_rss, [this, *this.children(recursive=True)])) / 1e6
+
+
+def _tree_rss(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def cpu_seconds(pid: int) -> float:

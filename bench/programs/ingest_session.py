@@ -12,8 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
-
+from bench.resources import tree_mb
 from bench.sessions import SessionSpec
 from raykeeper.clock import SystemClock
 from raykeeper.history.database import Database
@@ -33,18 +32,9 @@ class TreeMemory:
         self.peak_mb = 0.0
 
     async def watch(self) -> None:
-        this = psutil.Process()
         while True:
-            processes = [this, *this.children(recursive=True)]
-            self.peak_mb = max(self.peak_mb, sum(map(_rss, processes)) / 1e6)
+            self.peak_mb = max(self.peak_mb, tree_mb())
             await asyncio.sleep(_SAMPLE_SECONDS)
-
-
-def _rss(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.NoSuchProcess:
-        return 0
 
 
 async def measure(store: ObjectStore, spec: SessionSpec, folder: Path) -> dict[str, float]:

@@ -17,6 +17,7 @@ from raykeeper.history.ingest.batches import (
     is_worth_folding,
     plan_batches,
     range_bits,
+    scale_of,
 )
 from raykeeper.history.ingest.ranges import TaskRange, parse_range, task_ranges
 
@@ -31,7 +32,8 @@ def segments(found: list[int]) -> list[Segment]:
 def test_every_segment_is_in_one_batch_and_no_batch_is_too_large(found: list[int]) -> None:
     batches = plan_batches(segments(found))
     assert [segment for batch in batches for segment in batch.segments] == segments(found)
-    assert all(len(batch.segments) == 1 or sum(s.size for s in batch.segments) <= BATCH_BYTES for batch in batches)
+    limit = BATCH_BYTES * scale_of(sum(found))
+    assert all(len(batch.segments) == 1 or sum(s.size for s in batch.segments) <= limit for batch in batches)
 
 
 @given(sizes)
@@ -47,9 +49,19 @@ def test_a_generation_is_named_after_its_inputs_and_its_end() -> None:
     assert len(others | {generation_name(["a"], None)}) == 4
 
 
-@pytest.mark.parametrize(("ranges", "bits"), [(0, 0), (1, 0), (2, 1), (3, 2), (33, 6), (10**6, 12)])
+@pytest.mark.parametrize(("ranges", "bits"), [(0, 0), (1, 0), (2, 1), (3, 2), (33, 5), (400, 7), (10**6, 12)])
 def test_ranges_hold_a_bounded_number_of_bytes(ranges: int, bits: int) -> None:
     assert range_bits(ranges * RANGE_BYTES) == bits
+
+
+def test_ranges_times_batches_grow_slower_than_the_session() -> None:
+    def reads(megabytes: int) -> int:
+        found = [Segment(f"{number:06d}", 1 << 20) for number in range(megabytes)]
+        return len(plan_batches(found)) << range_bits(megabytes << 20)
+
+    assert reads(64) == 16 << 4
+    assert reads(512) == 64 << 6  # eight times the bytes, 16 times the files
+    assert reads(2600) == 163 << 7
 
 
 @pytest.mark.parametrize("bits", [0, 1, 4, 7])

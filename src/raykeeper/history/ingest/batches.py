@@ -19,6 +19,10 @@ SMALL_BATCH_BYTES = 1 << 20
 RANGE_BYTES = 6 << 20
 """Of compressed segments whose tasks are merged in memory at a time: about 20,000 of them."""
 
+LARGER_BYTES = (64 << 20, 512 << 20)
+"""Above each of these, batches and ranges are twice as large: every range reads a file of every batch, so their numbers
+must not both grow with the session."""
+
 MAX_RANGE_BITS = 12
 PARTITION_BITS = 6
 """Batches are written into at most 2^6 partitions, a file each; finer ranges read theirs through a filter."""
@@ -46,9 +50,15 @@ def is_large(segments: Iterable[Segment]) -> bool:
     return sum(segment.size for segment in segments) > SMALL_BYTES
 
 
+def scale_of(input_bytes: int) -> int:
+    """How many times larger batches, ranges and the memory for them are than those of a small session."""
+    return 1 << sum(input_bytes > limit for limit in LARGER_BYTES)
+
+
 def plan_batches(segments: Sequence[Segment]) -> list[PlannedBatch]:
     """The segments in the order of their keys (hour, then node), cut where a batch is full."""
-    limit = BATCH_BYTES if is_large(segments) else SMALL_BATCH_BYTES
+    scale = scale_of(sum(segment.size for segment in segments))
+    limit = BATCH_BYTES * scale if is_large(segments) else SMALL_BATCH_BYTES
     batches: list[PlannedBatch] = []
     pending: list[Segment] = []
     size = 0
@@ -80,7 +90,7 @@ def work_name(session: str) -> str:
 
 def range_bits(input_bytes: int) -> int:
     """Bits of task ids by which ranges are cut, for so many bytes of segments."""
-    ranges = -(-input_bytes // RANGE_BYTES)
+    ranges = -(-input_bytes // (RANGE_BYTES * scale_of(input_bytes)))
     return min(MAX_RANGE_BITS, max(0, ranges - 1).bit_length())
 
 

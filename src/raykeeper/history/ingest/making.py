@@ -24,6 +24,7 @@ from raykeeper.history.ingest.batches import (
     partition_bits,
     plan_batches,
     range_bits,
+    scale_of,
     work_name,
 )
 from raykeeper.history.ingest.child import ChildWorkbench
@@ -179,16 +180,18 @@ class TableMaker:
         self, wanted: Wanted, draft: Manifest, folder: Path, show: Callable[[Shown], None]
     ) -> tuple[list[Gap], Merged]:
         bits = range_bits(draft.input_bytes)
-        async with self._bench(folder, partition_bits(bits), is_large(wanted.new)) as bench:
+        large = self._limits.scaled(scale_of(draft.input_bytes)) if is_large(wanted.new) else None
+        async with self._bench(folder, partition_bits(bits), large) as bench:
             run = _Run(self, wanted, draft, folder, bench)
             gaps = await run.project_all(show)
             return gaps, await run.merge(folder / "tables", run.batches, bits)
 
     @asynccontextmanager
-    async def _bench(self, folder: Path, bits: int, in_child: bool) -> AsyncIterator[Bench]:
+    async def _bench(self, folder: Path, bits: int, large: Limits | None) -> AsyncIterator[Bench]:
+        """A process of its own for large inputs, with these limits; else a thread of this one."""
         bench: Bench
-        if in_child:
-            bench = await ChildWorkbench.start(folder, bits, self._limits)
+        if large:
+            bench = await ChildWorkbench.start(folder, bits, large)
         else:
             bench = await InProcessWorkbench.start(folder, bits, self._limits.small())
         try:

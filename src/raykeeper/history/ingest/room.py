@@ -13,6 +13,8 @@ import duckdb
 from raykeeper.history.ingest.events import MACROS
 from raykeeper.history.ingest.sqltext import literals
 
+_SCALE_BYTES = 96 << 20  # that the rows of another 4 MB of segments take
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -22,6 +24,10 @@ class Limits:
     """Of DuckDB's buffers: of them, 95 MB for each thread that reads events, and the rows of one batch.
     The process needs about 40 MB more. Larger rows get up to four times as much."""
     threads: int = 2
+
+    def scaled(self, scale: int) -> Limits:
+        """For batches and ranges that are so many times larger."""
+        return Limits(self.memory_bytes + (scale - 1) * _SCALE_BYTES, self.threads)
 
     def raised(self) -> Iterator[Limits]:
         """What to go on with each time that memory was not enough."""
