@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from raykeeper.clock import Clock
@@ -74,6 +74,10 @@ class PackIndexes:
     async def node_ids(self, session: SessionId) -> list[str]:
         """Nodes that ever shipped a log, sorted."""
         return sorted((await self._listing(session)).packs)
+
+    async def packs(self, session: SessionId) -> Mapping[str, Mapping[str, int]]:
+        """Keys and sizes of all packs by node."""
+        return (await self._listing(session)).packs
 
     async def of_node(self, session: SessionId, node_id: str) -> NodeLogs:
         """The log files of one node; none for a node that shipped nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from raykeeper.clock import Clock
@@ -16,6 +16,7 @@ from raykeeper.layout.logs import StoredLog, newest_by_path
 from raykeeper.storage.store import ObjectStore
 
 _WHOLE_READS_AT_ONCE = 8  # each holds the end of a file in memory
+_SEARCHES_AT_ONCE = 4  # each holds some ten megabytes of text; more wait
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,18 @@ class LogStore:
     """Ready for any session at any time: what it remembers are copies of immutable objects."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self.store = store
         self._indexes = PackIndexes(store, clock)
         self.reader = LogReader(store)
+        self.searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
         self._whole_reads = asyncio.Semaphore(_WHOLE_READS_AT_ONCE)
 
     async def node_ids(self, session: SessionId) -> list[str]:
         return await self._indexes.node_ids(session)
+
+    async def packs(self, session: SessionId) -> Mapping[str, Mapping[str, int]]:
+        """Keys and sizes of all packs by node."""
+        return await self._indexes.packs(session)
 
     async def files(self, session: SessionId, node_id: str) -> NodeFiles:
         node = await self._indexes.of_node(session, node_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from raykeeper.history.pages.frame import Crumb
 from raykeeper.layout.keys import SessionId
@@ -27,6 +27,17 @@ def overview_path(session: SessionId) -> str:
 def job_path(session: SessionId, job: str) -> str:
     """Where one of its jobs is shown, by its id or its submission's."""
     return f"{session_path(session)}job/{quote(job, safe='')}"
+
+
+def search_path(session: SessionId) -> str:
+    """Where a session is searched."""
+    return f"{session_path(session)}search"
+
+
+def log_path(session: SessionId, node_id: str, file: str, generation: str, at: int) -> str:
+    """Where a log is shown around a place in it."""
+    where = urlencode({"node": node_id, "file": file, "generation": generation, "at": at})
+    return f"{session_path(session)}log?{where}"
 
 
 def compare_path(a: str, b: str = "") -> str:

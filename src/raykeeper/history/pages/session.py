@@ -21,13 +21,14 @@ from raykeeper.history.pages.addresses import (
     compare_path,
     job_path,
     report_path,
+    search_path,
     session_crumbs,
     session_path,
 )
 from raykeeper.history.pages.frame import page_response
 from raykeeper.history.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.pages.tasktables import functions_section, resources_section, tasks_section
-from raykeeper.history.pages.timelinesvg import Scale, Series, chart, lanes
+from raykeeper.history.pages.timelinesvg import Scale, Series, axis, chart, lanes
 from raykeeper.history.pages.whyfailed import why_failed
 from raykeeper.history.pages.widgets import (
     Tone,
@@ -58,7 +59,11 @@ def session_page(overview: SessionOverview, report: Report) -> HTMLResponse:
     body = join(
         [
             progress_note(about),
-            session_facts(about, link("Compare with another run", compare_path(str(session)))),
+            session_facts(
+                about,
+                link("Search in it", search_path(session)),
+                link("Compare with another run", compare_path(str(session))),
+            ),
             why_failed(report),
             _jobs(overview, session),
             tasks_section(overview.counts, overview.tasks),
@@ -144,7 +149,7 @@ def _nodes(nodes: NodesOverTime) -> Html:
     rows = [_node_lane(node, scale) for node in nodes.rows]
     more = tag("p", quiet(f"{nodes.left_out:,} more nodes are counted above.")) if nodes.left_out else EMPTY
     alive = chart("Alive", (Series("nodes", "quiet", nodes.alive),), scale, "at a time")
-    return join([heading, alive, lanes(rows, scale), more])
+    return join([heading, alive, lanes(rows, scale), axis(scale, is_beside=True), more])
 
 
 def _node_lane(node: NodeSpan, scale: Scale) -> Lane:

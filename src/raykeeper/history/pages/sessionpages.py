@@ -15,6 +15,7 @@ from raykeeper.history.keeper.overview import SEARCH_CHARS, log_of_job, overview
 from raykeeper.history.keeper.report import report_body
 from raykeeper.history.pages.job import job_page
 from raykeeper.history.pages.report import report_page
+from raykeeper.history.pages.searching import get_log_part_page, get_session_search_page
 from raykeeper.history.pages.session import session_page
 from raykeeper.history.parts import Parts
 from raykeeper.history.report.model import Report
@@ -49,6 +50,8 @@ async def get_job_page(request: Request, asked: Asked, parts: Parts) -> Response
 SESSION_PAGES = (
     SessionPage("/overview", get_session_page),
     SessionPage("/job/{job}", get_job_page),
+    SessionPage("/search", get_session_search_page),
+    SessionPage("/log", get_log_part_page),
     SessionPage("/report", get_report_page),
     SessionPage("/report/{job}", get_report_page),
 )

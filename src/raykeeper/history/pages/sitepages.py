@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from raykeeper.history.addressing import LATEST, SESSION_PATH
 from raykeeper.history.answers import InvalidQuery
-from raykeeper.history.keeper.overview import comparison_of
+from raykeeper.history.keeper.overview import comparison_of, recent_sessions_beside
 from raykeeper.history.pages.compare import compare_form_page, compare_page
 from raykeeper.history.pages.jobs import list_all_jobs
 from raykeeper.history.pages.listing import add_slash, list_sessions, redirect_to_latest
@@ -28,7 +28,7 @@ async def get_compare_page(request: Request, parts: Parts) -> Response:
     """Two runs; without both, or where they cannot be compared, the form that asks for them."""
     a, b = (request.query_params.get(name, "").strip() for name in ("a", "b"))
     if not (a and b):
-        return compare_form_page(a, b)
+        return compare_form_page(a, b, others=await recent_sessions_beside(parts, a))
     try:
         return compare_page(await comparison_of(parts, a, b))
     except InvalidQuery as exc:

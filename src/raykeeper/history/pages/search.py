@@ -1,0 +1,169 @@
+"""The page of a search: what was found so far, in context, and a link to go on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from starlette.responses import HTMLResponse
+
+from raykeeper.history.pages.addresses import overview_path, search_path, session_crumbs
+from raykeeper.history.pages.forms import Given, choice, link_with, text_field
+from raykeeper.history.pages.frame import Crumb, page_response
+from raykeeper.history.pages.markup import EMPTY, Html, join, tag
+from raykeeper.history.pages.widgets import Tone, badge, link, moment, note, nothing, pager, quiet
+from raykeeper.history.search.asking import WORDS_CHARS
+from raykeeper.history.search.model import Hit, Line, SearchAnswer, SessionsSearchAnswer, Unsearched
+from raykeeper.layout.keys import SessionId
+
+ALL_PATH = "/search"
+_KINDS = {"": "errors, events and logs", "error": "errors", "event": "events", "log": "logs"}
+_TONES: dict[str, Tone] = {"error": "bad", "event": "warn", "log": "quiet"}
+_TOLD_UNSEARCHED = 10
+_MEGABYTE = 1_000_000
+
+
+def session_search_page(
+    session: SessionId, given: Given, answer: SearchAnswer | None, refused: str = "", status: int = 200
+) -> HTMLResponse:
+    """A search in one session; without an answer, the form that asks for it."""
+    path = search_path(session)
+    crumbs = (*session_crumbs(session), Crumb(session.session, overview_path(session)))
+    fields = [
+        text_field("Node id", "node", given),
+        text_field("Job", "job", given),
+        text_field("From", "since", given, "date"),
+        text_field("Until", "until", given, "date"),
+    ]
+    body = [_form(path, given, fields), _refused(refused)]
+    if answer is not None:
+        body += [_progress(answer), _unsearched(answer.unsearched), _hits(answer.hits, answer.complete, names=False)]
+        body.append(_pager(path, given, answer.next))
+    return page_response("Search", join(body), status, section="search", crumbs=crumbs)
+
+
+def sessions_search_page(
+    given: Given, answer: SessionsSearchAnswer | None, refused: str = "", status: int = 200
+) -> HTMLResponse:
+    """A search in many sessions; without an answer, the form that asks for it."""
+    fields = [
+        text_field("Namespace", "namespace", given),
+        text_field("Cluster", "cluster", given),
+        text_field("RayJob or RayService", "owner", given),
+        text_field("Started from", "since", given, "date"),
+        text_field("Started until", "until", given, "date"),
+    ]
+    body = [_form(ALL_PATH, given, fields), _refused(refused)]
+    if answer is None:
+        body.append(tag("p", quiet("All sessions are searched, the newest first.")))
+    else:
+        body += [_sessions(answer), _unsearched(answer.unsearched), _hits(answer.hits, answer.complete, names=True)]
+        body.append(_pager(ALL_PATH, given, answer.next))
+    return page_response("Search", join(body), status, section="search")
+
+
+def _form(path: str, given: Given, fields: Iterable[Html]) -> Html:
+    words = tag("input", type="search", name="text", value=given.get("text", ""), maxlength=WORDS_CHARS, required=True)
+    shared = [
+        tag("label", "Lines with", words),
+        choice("Taken", "regex", given, {"": "as it is written", "true": "as a regular expression"}),
+        choice("Case", "ignore_case", given, {"": "matters", "true": "does not matter"}),
+        choice("In", "kind", given, _KINDS),
+        text_field("Only files like", "file", given),
+    ]
+    button = tag("button", "Search", type="submit")
+    return tag("form", *shared, *fields, button, action=path, method="get", class_="filters", role="search")
+
+
+def _refused(words: str) -> Html:
+    return note(words, "bad") if words else EMPTY
+
+
+def _progress(answer: SearchAnswer) -> Html:
+    found = _number(len(answer.hits), "hit")
+    if answer.complete:
+        return tag("p", f"{found} here; all was searched.", role="status")
+    done = answer.scanned_bytes / answer.total_bytes if answer.total_bytes else 0
+    size = f"{answer.total_bytes / _MEGABYTE:,.0f} MB of stored logs"
+    return tag("p", f"{found} so far; {done:.0%} of {size} are searched.", role="status")
+
+
+def _sessions(answer: SessionsSearchAnswer) -> Html:
+    found, searched = _number(len(answer.hits), "hit"), _number(answer.searched_sessions, "session")
+    if answer.complete:
+        return tag("p", f"{found} here; all sessions were searched.", role="status")
+    back = join([", back to ", moment(answer.searched_back_to)]) if answer.searched_back_to else EMPTY
+    return tag("p", f"{found} so far in {searched}", back, ".", role="status")
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _unsearched(missing: Sequence[Unsearched]) -> Html:
+    """What an empty list would else hide."""
+    if not missing:
+        return EMPTY
+    items = [tag("li", f"{one.what}: {one.reason}") for one in missing[:_TOLD_UNSEARCHED]]
+    if len(missing) > _TOLD_UNSEARCHED:
+        items.append(tag("li", f"and {len(missing) - _TOLD_UNSEARCHED:,} more"))
+    return tag("div", tag("p", "This could not be searched:"), tag("ul", *items), class_="note warn", role="note")
+
+
+def _hits(hits: Sequence[Hit], is_complete: bool, *, names: bool) -> Html:
+    if not hits:
+        return nothing("Nothing holds that." if is_complete else "Nothing so far.")
+    return join(_group(list(group), names=names) for _, group in groupby(hits, key=_source))
+
+
+def _source(hit: Hit) -> tuple[str, ...]:
+    """Hits of one file stand together; messages stand alone."""
+    alone = "" if hit.what == "log" else hit.path
+    return hit.namespace, hit.cluster, hit.session, hit.node_id, hit.title, hit.generation, alone
+
+
+def _group(hits: Sequence[Hit], *, names: bool) -> Html:
+    first = hits[0]
+    session = SessionId(first.namespace, first.cluster, first.session)
+    above = [badge(first.kind, _TONES[first.kind]), " ", link(first.title or first.what, first.path)]
+    told = [f"{first.what}" if first.what != "log" else "", f"{first.count:,} times" if first.count > 1 else ""]
+    told.append(f"node {first.node_id[:12]}" if first.node_id else "")
+    about = [quiet(" · ".join(words for words in told if words)), " ", moment(first.at)]
+    if names:
+        about += [" ", link(f"{first.namespace} / {first.cluster} / {first.session}", overview_path(session))]
+    passages = [_passage(lines, hits) for lines in merged_passages(hits)]
+    return tag("section", tag("h2", *above), tag("p", *about), *passages, class_="hit")
+
+
+def merged_passages(hits: Iterable[Hit]) -> list[list[Line]]:
+    """The lines of a file's hits; those of hits that touch each other are one passage, each line once."""
+    passages: list[list[Line]] = []
+    for hit in hits:
+        shown = {line.offset: place for place, line in enumerate(passages[-1])} if passages else {}
+        if not passages or hit.lines[0].offset not in shown:
+            passages.append(list(hit.lines))
+            continue
+        for line in hit.lines:
+            if line.offset not in shown:
+                passages[-1].append(line)
+            elif line.is_hit:
+                passages[-1][shown[line.offset]] = line
+    return passages
+
+
+def _passage(lines: Sequence[Line], hits: Sequence[Hit]) -> Html:
+    paths = {line.offset: hit.path for hit in hits for line in hit.lines if line.is_hit}
+    return tag("pre", join((_line(line, paths.get(line.offset, "")) for line in lines), "\n"))
+
+
+def _line(line: Line, path: str) -> Html:
+    return tag("a", tag("mark", line.text or " "), href=path) if line.is_hit else join([line.text])
+
+
+def _pager(path: str, given: Given, following: str | None) -> Html:
+    first = link_with(path, given, after="") if "after" in given else None
+    return pager(
+        first=first,
+        following=link_with(path, given, after=following) if following else None,
+        words=("From the beginning", "Go on searching"),
+    )
