@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from goldensession import Moments, golden_session
@@ -98,8 +99,9 @@ async def test_kubernetes_events_stand_on_the_same_axis(tmp_path: Path) -> None:
     assert [mark.title for mark in pod.marks] == [
         "BackOff (3 times): restarting failed container with HF_TOKEN=<redacted>",
         "ray-worker ended with code 137: OOMKilled",
+        "the pod is gone",
     ]
-    assert {mark.kind for mark in pod.marks} == {"warning"}
+    assert [mark.kind for mark in pod.marks] == ["warning", "warning", "normal"]
     assert timeline.kubernetes == ""
 
 
@@ -122,7 +124,8 @@ def said_by_kubernetes() -> KubeFacts:
         at=at(1), uid="e2", type="Normal", reason="Created", about_kind="RayCluster", about_name="small"
     )
     late = EventFact(at=at(600), uid="e3", type="Warning", reason="Late", about_kind="Pod", about_name="worker-b")
-    pods = (PodFact(at=at(32), uid="p", name="worker-a", phase="Running", containers=(oom,)),)
+    running = PodFact(at=at(32), uid="p", name="worker-a", phase="Running", containers=(oom,))
+    pods = (running, msgspec.structs.replace(running, at=at(40), deleted=True))
     return KubeFacts(pods=pods, events=(created, back_off, late))
 
 

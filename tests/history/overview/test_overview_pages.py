@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote
 
 import msgspec
 import pytest
@@ -26,6 +27,7 @@ from raykeeper.history.overview.session import session_overview
 from raykeeper.history.pages.session import session_page
 from raykeeper.history.pages.timelinesvg import Scale, lanes, tracks_of
 from raykeeper.history.report.making import make_report
+from raykeeper.layout.keys import SessionId
 
 PREFIX = f"/s/{GOLDEN.namespace}/{GOLDEN.cluster}/{GOLDEN.session}"
 RUN = f"{GOLDEN.namespace}/{GOLDEN.cluster}/{GOLDEN.session}"
@@ -123,6 +125,16 @@ async def test_runs_that_cannot_be_compared_are_asked_for_again(ingested_moments
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return a_scene(tmp_path)
+
+
+async def test_sessions_to_compare_with_are_offered(scene: Scene) -> None:
+    for number in range(3):
+        await put_session(scene.store, SessionId("team-a", f"run-{number}", f"session_{number}"))
+    await put_session(scene.store, SessionId("team-b", "other", "session_9"))
+    page = await ask(scene.app, "/compare?a=team-a/run-1/session_1/some-job")
+    offered = re.findall(r'href="/compare\?a=([^&"]*)&amp;b=([^"]*)"', page.text)
+    assert {unquote(a) for a, _ in offered} == {"team-a/run-1/session_1"}
+    assert sorted(unquote(b) for _, b in offered) == ["team-a/run-0/session_0", "team-a/run-2/session_2"]
 
 
 def evil_job(status: str = "FAILED") -> dict[str, object]:

@@ -10,6 +10,7 @@ import msgspec
 
 from raykeeper.history.answers import InvalidQuery
 from raykeeper.history.asked import Asked
+from raykeeper.history.entries import SessionFilter
 from raykeeper.history.ingest.sessions import SessionMissing
 from raykeeper.history.keeper.operation import SESSION, Call, NoQuery, Operation, Query
 from raykeeper.history.keeper.problems import NotThere
@@ -28,6 +29,7 @@ from raykeeper.history.report.model import Report
 from raykeeper.layout.keys import SessionId
 
 SEARCH_CHARS = 200
+RECENT_SESSIONS = 12
 _RUN_PARTS = (3, 4)  # namespace, cluster, session, and perhaps a job
 
 RunText = Annotated[
@@ -90,6 +92,17 @@ def parse_run(text: str) -> RunRef:
             f"{text!r} is no run: it is <namespace>/<cluster>/<session> or <namespace>/<cluster>/<session>/<job>"
         )
     return RunRef(*names)
+
+
+async def recent_sessions_beside(parts: Parts, run: str) -> tuple[SessionId, ...]:
+    """The newest other sessions of a run's namespace; none for what is no run."""
+    try:
+        ref = parse_run(run)
+    except InvalidQuery:
+        return ()
+    page = await parts.catalog.page(RECENT_SESSIONS + 1, wanted=SessionFilter(namespace=ref.namespace))
+    others = [entry.id for entry in page.entries if entry.id.session != ref.session]
+    return tuple(others[:RECENT_SESSIONS])
 
 
 async def _run(parts: Parts, ref: RunRef) -> Run:

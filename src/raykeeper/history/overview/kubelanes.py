@@ -59,6 +59,8 @@ def _pod_marks(pod: PodFact) -> Iterable[Mark]:
         yield from _ends_of(container, pod.at)
     if pod.reason:
         yield Mark(pod.at, "warning", masked_text(f"{pod.reason}: {pod.message}")[:_TITLE_CHARS])
+    if pod.deleted:
+        yield Mark(pod.at, "normal", "the pod is gone")
     if pod.disruption:
         yield Mark(pod.at, "warning", f"{pod.disruption}: {pod.disruption_message}"[:_TITLE_CHARS])
 

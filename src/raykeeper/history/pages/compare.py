@@ -29,10 +29,20 @@ HELP = (
 )
 
 
-def compare_form_page(a: str = "", b: str = "", problem: str = "") -> HTMLResponse:
-    """Asks which runs; `problem` is why those two cannot be compared."""
+def compare_form_page(a: str = "", b: str = "", problem: str = "", others: Sequence[SessionId] = ()) -> HTMLResponse:
+    """Asks which runs; `problem` is why those two cannot be compared, `others` are sessions that may be meant."""
     said = note(problem, "bad") if problem else EMPTY
-    return page_response(_TITLE, join([said, _form(a, b)]), 400 if problem else 200, section="sessions")
+    body = join([said, _form(a, b), _others(a, others)])
+    return page_response(_TITLE, body, 400 if problem else 200, section="sessions")
+
+
+def _others(a: str, others: Sequence[SessionId]) -> Html:
+    """Sessions are compared with sessions: which job of another one is meant, nobody knows."""
+    if not others:
+        return EMPTY
+    session = "/".join(a.split("/")[:3])
+    rows = [tag("li", link(str(other), compare_path(session, str(other)))) for other in others]
+    return join([tag("h2", "With a recent session of the same namespace"), tag("ul", *rows)])
 
 
 def compare_page(comparison: Comparison) -> HTMLResponse:

@@ -16,7 +16,7 @@ from raykeeper.history.pages.frame import Crumb, page_response
 from raykeeper.history.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.pages.session import id_of, progress_note
 from raykeeper.history.pages.tasktables import asked_section, functions_section, tasks_section
-from raykeeper.history.pages.timelinesvg import Scale, lanes
+from raykeeper.history.pages.timelinesvg import Scale, axis, lanes
 from raykeeper.history.pages.whyfailed import why_failed
 from raykeeper.history.pages.widgets import (
     duration,
@@ -93,14 +93,14 @@ def _environment(overview: JobOverview) -> Html:
 
 def _timeline(timeline: Timeline) -> Html:
     scale = Scale(timeline.begin, timeline.end)
-    parts: list[Html] = [tag("h2", "Time line")]
+    parts: list[Html] = [tag("h2", "Time line"), axis(scale, is_beside=True)]
     for group, title, empty in _GROUPS:
         rows = [lane for lane in timeline.lanes if lane.group == group]
         words = timeline.kubernetes if group == "kubernetes" and timeline.kubernetes else empty
         parts += [tag("h3", title), lanes(rows, scale) if rows else tag("p", quiet(words))]
         if left_out := timeline.left_out.get(group, 0):
             parts.append(tag("p", quiet(f"{left_out:,} more are not shown.")))
-    return join([*parts, _told(timeline.lanes)])
+    return join([*parts, axis(scale, is_beside=True), _told(timeline.lanes)])
 
 
 def _told(rows: Iterable[Lane]) -> Html:

@@ -8,7 +8,7 @@ from datetime import datetime
 from math import ceil
 
 from raykeeper.history.overview.model import Lane, Mark, Span
-from raykeeper.history.pages.markup import EMPTY, Html, join, tag
+from raykeeper.history.pages.markup import EMPTY, Html, tag
 from raykeeper.history.pages.widgets import Tone, duration, moment, quiet
 
 _WIDTH, _STRIP_HEIGHT, _CHART_HEIGHT = 1000, 24, 100
@@ -50,7 +50,7 @@ class Series:
 def lanes(rows: Iterable[Lane], scale: Scale) -> Html:
     """Lanes below each other, each with its name and what it shows in words."""
     items = [tag("li", tag("span", row.label, " ", quiet(row.note), class_="label"), strip(row, scale)) for row in rows]
-    return join([tag("ul", *items, class_="lanes"), axis(scale, is_beside=True)]) if items else EMPTY
+    return tag("ul", *items, class_="lanes") if items else EMPTY
 
 
 def strip(lane: Lane, scale: Scale) -> Html:
