@@ -24,7 +24,7 @@ from raykeeper.history.endpoints.filters import (
 )
 from raykeeper.history.endpoints.listing import TableList, answer_list, list_table
 from raykeeper.history.endpoints.rayjson import optional_json, protobuf_json
-from raykeeper.history.endpoints.redaction import masked_environment_text
+from raykeeper.history.endpoints.redaction import masked_deeply, masked_environment_text
 from raykeeper.history.endpoints.statequery import StateQuery, parse_filters
 from raykeeper.history.tables import ACTOR_STATES
 
@@ -113,7 +113,7 @@ def detailed_actor(row: Row) -> dict[str, Any]:
         **listed_actor(row),
         "serialized_runtime_env": masked_environment_text(row["serialized_runtime_env"] or ""),
         "required_resources": optional_json(row["required_resources"]) or {},
-        "death_cause": protobuf_json(row["death_cause"]),
+        "death_cause": masked_deeply(protobuf_json(row["death_cause"])),
         "is_detached": row["is_detached"],
         "placement_group_id": row["placement_group_id"],
         "repr_name": row["repr_name"] or "",

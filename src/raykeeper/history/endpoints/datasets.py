@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import json_response
 from raykeeper.history.asked import Asked
+from raykeeper.history.endpoints.redaction import masked_deeply
 
 POLLED = "/api/data/datasets/"
 
@@ -17,4 +18,4 @@ POLLED = "/api/data/datasets/"
 async def get_datasets(request: Request, asked: Asked) -> Response:
     """Empty for a job without datasets: such answers are not stored."""
     path = f"{POLLED}{quote(request.path_params['job_id'], safe='')}"
-    return json_response(asked.polled_body(path, dict[str, Any]) or {"datasets": []})
+    return json_response(masked_deeply(asked.polled_body(path, dict[str, Any]) or {"datasets": []}))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from raykeeper.history.asked import Asked
+from raykeeper.history.endpoints.redaction import masked_row
 from raykeeper.history.endpoints.timezone import utc_offset
 
 FILES = "events/event_*.log"
@@ -32,7 +33,7 @@ def parse_event_files(files: Iterable[bytes], offset: timedelta) -> list[dict[st
         for line in data.splitlines():
             event = _parse_event(line)
             if event is not None:
-                events.setdefault(event["event_id"], {**event, "time": _local_time(event, offset)})
+                events.setdefault(event["event_id"], {**masked_row(event), "time": _local_time(event, offset)})
     return sorted(events.values(), key=_seconds)
 
 

@@ -18,6 +18,7 @@ from raykeeper.history.endpoints.captured import CAPTURED_ACTORS, captured_rows
 from raykeeper.history.endpoints.nodestatistics import POLLED, WorkerCounters, last_counters
 from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
 from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, polled_at, version_of
+from raykeeper.history.secretpatterns import masked_text
 
 NIL_NODE_ID = "f" * 56
 
@@ -123,7 +124,7 @@ def exit_detail(death_cause: Any) -> str:
     """The message of whatever ended the actor."""
     for context, message in _DEATH_MESSAGES.items():
         if isinstance(death_cause, dict) and context in death_cause:
-            return str(death_cause[context].get(message, _NO_DETAIL))
+            return masked_text(str(death_cause[context].get(message, _NO_DETAIL)))
     return _NO_DETAIL
 
 

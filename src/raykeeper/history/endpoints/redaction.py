@@ -1,8 +1,9 @@
-"""Secrets never leave: values of `env_vars` in a runtime environment are masked in every answer. Pure.
+"""Secrets never leave: they are masked in every answer, whoever asks. Pure.
 
-Ray masks them for browsers only, because a live cluster's owner asks with the CLI. A history server is asked by people
-who never had access to the cluster, so it masks for everybody, by Ray's rule: names stay, values become `<redacted>`,
-and what cannot be read is replaced as a whole.
+Values of `env_vars` in a runtime environment are masked by Ray's rule: names stay, values become `<redacted>`, and what
+cannot be read is replaced as a whole. Ray does so for browsers only, because a live cluster's owner asks with the CLI;
+a history server is asked by people who never had access to the cluster. In other texts, what looks like a secret is
+masked by the patterns of docs/secrets.md.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-MASK = "<redacted>"
+from raykeeper.history.secretpatterns import MASK, is_secret_name, masked_text
 
 _SECRETS = "env_vars"
 _CACHED_ENVIRONMENTS = 1024  # a session has few different ones, and each stands in thousands of rows
@@ -42,33 +43,42 @@ def masked_environment_text(text: str | None) -> str | None:
 
 
 def masked_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the state or job API with every runtime environment in it masked."""
+    """A row of the state or job API with the runtime environments and texts in it masked."""
     return {name: _MASKS[name](value) if name in _MASKS else value for name, value in row.items()}
 
 
 def masked_deeply(value: Any) -> Any:
-    """Any answer with every runtime environment in it masked, at whatever depth."""
+    """Any answer with every runtime environment, every text and every value of a telling name in it masked."""
     if isinstance(value, dict):
-        return {name: _MASKS[name](part) if name in _MASKS else masked_deeply(part) for name, part in value.items()}
+        return {name: _masked_member(name, part) for name, part in value.items()}
     if isinstance(value, list):
         return [masked_deeply(part) for part in value]
-    return value
+    return masked_text(value) if isinstance(value, str) else value
 
 
-def _masked_text(value: Any) -> Any:
+def _masked_member(name: Any, part: Any) -> Any:
+    if name in _ENVIRONMENTS:
+        return _ENVIRONMENTS[name](part)
+    return MASK if isinstance(part, str) and part and is_secret_name(str(name)) else masked_deeply(part)
+
+
+def _masked_environment_member(value: Any) -> Any:
     return masked_environment_text(value) if isinstance(value, str) else value
 
 
 def _masked_info(value: Any) -> Any:
     if not isinstance(value, dict) or "serialized_runtime_env" not in value:
         return value
-    return {**value, "serialized_runtime_env": _masked_text(value["serialized_runtime_env"])}
+    return {**value, "serialized_runtime_env": _masked_environment_member(value["serialized_runtime_env"])}
 
 
-_MASKS = {
+_ENVIRONMENTS = {
     "runtime_env": masked_environment,
     "runtimeEnv": masked_environment,
-    "serialized_runtime_env": _masked_text,
-    "serializedRuntimeEnv": _masked_text,
+    "serialized_runtime_env": _masked_environment_member,
+    "serializedRuntimeEnv": _masked_environment_member,
     "runtime_env_info": _masked_info,
 }
+_TEXTS = ("message", "error_message", "entrypoint", "exit_detail", "metadata", "death_cause", "custom_fields")
+"""Members of rows that people's programs write."""
+_MASKS = {**_ENVIRONMENTS, **dict.fromkeys(_TEXTS, masked_deeply)}

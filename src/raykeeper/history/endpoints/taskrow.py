@@ -12,7 +12,8 @@ import msgspec
 
 from raykeeper.history.asked import Row
 from raykeeper.history.endpoints.ended import CLUSTER_ENDED
-from raykeeper.history.endpoints.redaction import masked_environment_text
+from raykeeper.history.endpoints.redaction import masked_deeply, masked_environment_text
+from raykeeper.history.secretpatterns import masked_text
 from raykeeper.history.tables import TASK_STATES, state_column
 
 LISTED_COLUMNS = (
@@ -90,8 +91,16 @@ def profiling_data(row: Row) -> dict[str, Any]:
         "component_type": row["component_type"],
         "component_id": row["component_id"],
         "node_ip_address": row["component_ip"],
-        "events": _json(row["spans_json"]),
+        "events": _spans(row["spans_json"], row["task_id"]),
     }
+
+
+def _spans(text: str, task_id: str) -> msgspec.Raw:
+    """Spans hold the exception that ended them, and whatever a program measured with `ray.profiling` itself."""
+    usual = text.count('"extra_data":{}') + text.count(f'"task_id":"{task_id}"}}')
+    if usual == text.count('"extra_data":') or masked_text(text) == text:
+        return _json(text)  # nearly always: Ray's own spans name the task and nothing else
+    return msgspec.Raw(msgspec.json.encode(masked_deeply(msgspec.json.decode(text))))
 
 
 @lru_cache(1024)
@@ -136,8 +145,8 @@ def _json(text: str | None) -> msgspec.Raw:
 
 
 def _plain(text: str | None) -> str | None:
-    """Without the colours that a console would show."""
-    return None if text is None else _ANSI_CODE.sub("", text)
+    """Without secrets, and without the colours that a console would show."""
+    return None if text is None else masked_text(_ANSI_CODE.sub("", text))
 
 
 def _ms(ns: int | None) -> int | None:

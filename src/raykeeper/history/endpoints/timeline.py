@@ -13,6 +13,7 @@ from raykeeper.history.answers import InvalidQuery, json_response, trouble_respo
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.filters import to_condition, typed_filters
 from raykeeper.history.endpoints.rayjson import optional_json
+from raykeeper.history.endpoints.redaction import masked_deeply
 from raykeeper.history.endpoints.statequery import MAX_LIMIT, Filter
 from raykeeper.history.endpoints.tasks import COLUMNS
 
@@ -38,6 +39,8 @@ _COLOURS = {
     "fetch_and_run_function": "detailed_memory_dump",
     "register_remote_function": "detailed_memory_dump",
 }
+_USUAL = frozenset({"name", "task_id"})
+"""All that Ray says of a span that went well."""
 _OTHER_COLOUR = "generic_work"
 
 
@@ -72,7 +75,7 @@ def trace(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _span(span: dict[str, Any], row: Row, node: int, thread: int) -> dict[str, Any]:
-    extra = optional_json(span["extra_data"]) or {}
+    extra = _extra(span["extra_data"])
     start_us, end_us = (span[name] / 1e6 * 1e3 for name in ("start_ns", "end_ns"))  # rounded as Ray rounds
     return {
         "cat": span["event_name"],
@@ -88,6 +91,15 @@ def _span(span: dict[str, Any], row: Row, node: int, thread: int) -> dict[str, A
         },
         "ph": "X",
     }
+
+
+def _extra(text: str | None) -> dict[str, Any]:
+    """What a span says of itself. Its exception, or what a program added, may hold secrets; names do not."""
+    extra = optional_json(text)
+    if not isinstance(extra, dict):
+        return {}
+    masked: dict[str, Any] = extra if extra.keys() <= _USUAL else masked_deeply(extra)
+    return masked
 
 
 def _name(kind: str, name: str, node: int, thread: int | None) -> dict[str, Any]:

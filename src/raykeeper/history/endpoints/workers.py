@@ -15,6 +15,7 @@ from raykeeper.history.endpoints.captured import CAPTURED_WORKERS, captured_page
 from raykeeper.history.endpoints.filters import FilterColumn
 from raykeeper.history.endpoints.listing import TableList, answer_list, list_table
 from raykeeper.history.endpoints.statequery import StateQuery
+from raykeeper.history.secretpatterns import masked_text
 
 NEVER_LAUNCHED = 2**64 - 1  # Ray's -1 in an unsigned field: nobody launched a driver
 
@@ -72,7 +73,7 @@ def listed_worker(row: Row) -> dict[str, Any]:
 def detailed_worker(row: Row) -> dict[str, Any]:
     return {
         **listed_worker(row),
-        "exit_detail": row["exit_detail"],
+        "exit_detail": row["exit_detail"] and masked_text(row["exit_detail"]),
         "worker_launch_time_ms": NEVER_LAUNCHED if row["launch_ms"] is None else row["launch_ms"],
         "worker_launched_time_ms": NEVER_LAUNCHED if row["launched_ms"] is None else row["launched_ms"],
         "start_time_ms": row["start_ms"] or 0,
