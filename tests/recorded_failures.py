@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from raykeeper.history.parts import Parts
 from raykeeper.history.program import built_parts
+from raykeeper.history.report.making import make_report
+from raykeeper.history.report.model import Report
+from raykeeper.history.report.reading import opened_whole
 from raykeeper.history.settings import CacheSettings, HistorySettings, HistoryStoreSettings
 from raykeeper.layout.keys import SessionId, parse_catalog_key
 from raykeeper.storage.settings.urls import parse_store_url
@@ -20,26 +25,47 @@ NAMES = tuple(sorted(file.name.removesuffix(SUFFIX) for file in ARCHIVES.glob(f"
 """Of the archives that there are."""
 
 
-@pytest.fixture(scope="session")
-def recorded_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@dataclass(frozen=True)
+class RecordedFailures:
     """A folder store with every recorded session."""
-    store = tmp_path_factory.mktemp("recorded") / "store"
+
+    store: Path
+    sessions: Mapping[str, SessionId]
+    """By the archive's name. One whose cluster never came up has none."""
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[Parts]:
+        """A history server's parts over that store. Tables are made in it, so that the next server finds them."""
+        url, cache = self.store.as_uri(), self.store.parent / "cache"
+        cache.mkdir(exist_ok=True)
+        settings = HistorySettings(HistoryStoreSettings(url), cache=CacheSettings(cache))
+        async with built_parts(settings, parse_store_url(url, {}), cache) as parts:
+            yield parts
+
+    async def reports(self) -> Mapping[str, Report]:
+        """The report on each session."""
+        async with self.served() as parts:
+            return {
+                name: await make_report(await opened_whole(parts, session)) for name, session in self.sessions.items()
+            }
+
+
+def unpacked_failures(folder: Path) -> RecordedFailures:
+    """All archives in one store below the folder."""
+    store, sessions = folder / "store", dict[str, SessionId]()
     for name in NAMES:
-        unpack_into(store, ARCHIVES / f"{name}{SUFFIX}")
-    return store
+        for key in map(parse_catalog_key, unpack_into(store, ARCHIVES / f"{name}{SUFFIX}")):
+            if key is not None and key.part == "start":
+                sessions[name] = key.session
+    return RecordedFailures(store, sessions)
 
 
-@asynccontextmanager
-async def recorded_parts(store: Path) -> AsyncIterator[Parts]:
-    """A history server's parts over that store. Tables are made in it, so that the next server finds them."""
-    url, cache = store.as_uri(), store.parent / "cache"
-    cache.mkdir(exist_ok=True)
-    settings = HistorySettings(HistoryStoreSettings(url), cache=CacheSettings(cache))
-    async with built_parts(settings, parse_store_url(url, {}), cache) as parts:
-        yield parts
+@pytest.fixture(scope="session")
+def recorded_failures(tmp_path_factory: pytest.TempPathFactory) -> RecordedFailures:
+    return unpacked_failures(tmp_path_factory.mktemp("recorded"))
 
 
-def recorded_sessions(store: Path) -> Mapping[str, SessionId]:
-    """The session of each failure, by the cluster it happened to."""
-    keys = (parse_catalog_key(file.relative_to(store).as_posix()) for file in store.rglob("*.start.json"))
-    return {key.session.cluster: key.session for key in keys if key is not None}
+@pytest.fixture(scope="session")
+def recorded_reports(recorded_failures: RecordedFailures) -> Mapping[str, Report]:
+    """The report on each recorded session, by the archive's name."""
+    return asyncio.run(recorded_failures.reports())

@@ -1,6 +1,7 @@
-"""The recorded run is unpacked and ingested once for all tests of reports."""
+"""The recorded run and the recorded failures are unpacked and ingested once for all tests of reports."""
 
 from goldensession import ingested_moments
 from raycapture import raycapture
+from recorded_failures import recorded_failures, recorded_reports
 
-__all__ = ["ingested_moments", "raycapture"]
+__all__ = ["ingested_moments", "raycapture", "recorded_failures", "recorded_reports"]

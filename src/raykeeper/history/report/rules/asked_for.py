@@ -7,6 +7,8 @@ from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
 from raykeeper.history.report.situation import Explanation, Situation, moment
 
 _JOB_IS_OVER = "job has finished"
+_RETURNED = ("requested to be destroyed when it is returned", "receives a SIGTERM")
+"""What Ray says of a worker that it ended itself, because the driver that had it was gone."""
 _REASONS = {
     "RAY_KILL": "the actor was killed by `ray.kill`",
     "OUT_OF_SCOPE": "nothing referred to the actor any more",
@@ -37,7 +39,8 @@ def ended_with_job(failed: FailureSet, situation: Situation) -> Explanation | No
 
 def were_open_at_end(failed: FailureSet) -> bool:
     """Whether the end of their job is all that ended them."""
-    return failed.job_ends == failed.failures or _JOB_IS_OVER in (failed.first.exit_detail or "")
+    detail = failed.first.exit_detail or failed.first.message
+    return failed.job_ends == failed.failures or _JOB_IS_OVER in detail or all(mark in detail for mark in _RETURNED)
 
 
 def _ended_title(job: JobOutcome | None) -> str:

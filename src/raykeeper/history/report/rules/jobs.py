@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raykeeper.history.report.fingerprint import headline
+from raykeeper.history.report.fingerprint import headline, innermost_function
 from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
 from raykeeper.history.report.rules.asked_for import were_open_at_end
 from raykeeper.history.report.rules.drivers import failure_behind, raised_by_driver, telling_words
@@ -26,6 +26,7 @@ _DIED = {
     "JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE": "the process that watched the driver failed",
 }
 _MESSAGE_CHARS, _TITLE_CHARS = 4000, 240
+_CANCELLED = "ray.exceptions.TaskCancelledError"
 _TIMEOUT_CODE = 124  # of coreutils' `timeout`
 _SHELL_SIGNALS = 128
 
@@ -88,6 +89,15 @@ def failed_task_of_job(job: JobOutcome, situation: Situation) -> Explanation | N
     return Explanation(root.title, Sureness.CERTAIN, (_words(job),), root.first_ns, because_of=root.id)
 
 
+def cancelled_task_of_job(job: JobOutcome, _: Situation) -> Explanation | None:
+    """The driver asked for the result of a task that was cancelled; Ray may list such a task as one that finished."""
+    raised = raised_by_driver(job)
+    if job.status != "FAILED" or _CANCELLED not in raised:
+        return None
+    said = f"{innermost_function(telling_words(job)) or 'a task'} was cancelled, and job {_name(job)} needed its result"
+    return Explanation(said, Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
+
+
 def timed_out_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
     """`timeout` says by its exit code that it ended the command."""
     if job.status != "FAILED" or job.exit_code != _TIMEOUT_CODE:
@@ -135,6 +145,7 @@ JOB_RULES = (
     job_out_of_memory,
     unstarted_driver,
     failed_task_of_job,
+    cancelled_task_of_job,
     timed_out_entrypoint,
     killed_entrypoint,
     failed_entrypoint,

@@ -1,0 +1,131 @@
+"""Real failures, recorded once: the report on each names its true first cause at the top, and what that rests on.
+
+The whole text that a terminal shows is beside each archive, for people to read: `tests/golden/failures/<name>.yaml`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+from rich.console import Console
+
+from golden import AssertGolden
+from raykeeper.history.report.model import Outcome, Report, Sureness
+from raykeeper.history.report.terminal import ReportScreen
+from recording.archives import ARCHIVES
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What happened, as whoever let it happen knows."""
+
+    rule: str
+    title: str
+    evidence: str
+    """Words of a recorded fact that proves it."""
+    sureness: Sureness = Sureness.CERTAIN
+    outcome: Outcome = Outcome.FAILED
+    causes: int = 1
+    """How many there are; failures that follow from others have none of their own."""
+
+
+TRUTHS = {
+    "one-of-many": Truth(
+        "raised_exception",
+        "words_per_sentence raised ZeroDivisionError: division by zero",
+        "RayTaskError(ZeroDivisionError)",
+    ),
+    "failed-dependency": Truth(
+        "raised_exception",
+        "load_shard raised FileNotFoundError: shard 2 is not in /data/shards",
+        "an argument of normalise was the error of load_shard",
+    ),
+    "out-of-memory": Truth("job_out_of_memory", "Ray killed build_index on", "actual memory used="),
+    "lost-node": Truth("lost_node", "was lost while simulate ran on it", "NodeDiedError"),
+    "killed-head": Truth(
+        "crashed_cluster",
+        "the cluster's head was lost",
+        "the head's heartbeats stopped",
+        Sureness.LIKELY,
+    ),
+    "failing-constructor": Truth(
+        "raised_exception",
+        "Model.__init__ raised OSError: weights resnet-50.bin have the wrong size",
+        "actor Model died because its constructor raised an exception",
+    ),
+    "exhausted-restarts": Truth(
+        "crashed_worker",
+        "the process of actor Decoder died while it ran Decoder.decode, until the actor was out of restarts",
+        "ActorDiedError",
+        Sureness.LIKELY,
+    ),
+    "bad-job-environment": Truth(
+        "failed_job_environment",
+        "the runtime environment of job nightly failed: FileNotFoundError",
+        "/releases/7/app.zip",
+    ),
+    "bad-task-environment": Truth(
+        "failed_environment",
+        "a runtime environment failed: FileNotFoundError",
+        "/releases/7/features.zip",
+    ),
+    "unschedulable": Truth(
+        "never_scheduled",
+        "embed waited for resources that never came: CPU 1, GPU 4",
+        "GetTimeoutError",
+        Sureness.LIKELY,
+    ),
+    "cancelled-tasks": Truth(
+        "cancelled_task_of_job", "crawl was cancelled, and job nightly needed its result", "TaskCancelledError"
+    ),
+    "stopped-job": Truth(
+        "ended_with_job",
+        "the job was stopped by its user while tasks ran",
+        "Job was intentionally stopped.",
+        outcome=Outcome.STOPPED,
+    ),
+    "job-timeout": Truth(
+        "timed_out_entrypoint",
+        "the entrypoint of job nightly ran out of time and was ended by `timeout`",
+        "exit code 124 of: timeout 15 python",
+        causes=2,
+    ),
+}
+"""By the archive's name. `job-timeout` has a second cause: its tasks were open when the job ended."""
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_the_first_cause_is_the_true_one_with_its_evidence(name: str, recorded_reports: Mapping[str, Report]) -> None:
+    report, truth = recorded_reports[name], TRUTHS[name]
+    cause = report.first_cause
+    assert cause is not None
+    assert (report.outcome, cause.rule, cause.sureness) == (truth.outcome, truth.rule, truth.sureness)
+    assert truth.title in cause.title
+    assert truth.evidence in "\n".join(fact.text for fact in cause.evidence)
+    assert len(report.causes) == truth.causes, [cause.title for cause in report.causes]
+    assert cause.at is not None
+
+
+def test_the_session_that_went_well_says_so_and_tells_what_a_retry_hid(recorded_reports: Mapping[str, Report]) -> None:
+    report = recorded_reports["went-well"]
+    assert (report.outcome, report.first_cause) == (Outcome.OK, None)
+    assert (report.counts.failures, report.counts.recovered) == (1, 1)
+    [hidden] = report.causes
+    assert hidden.title == "fetch raised ConnectionError: the server did not answer"
+
+
+@pytest.mark.parametrize("name", [*TRUTHS, "went-well"])
+def test_the_terminal_shows_it_as_it_did(
+    name: str, recorded_reports: Mapping[str, Report], assert_golden: AssertGolden
+) -> None:
+    assert_golden(ARCHIVES / f"{name}.yaml", shown(recorded_reports[name]))
+
+
+def shown(report: Report) -> str:
+    """What a terminal shows, without the blanks at the ends of lines, which no reader sees."""
+    printed = io.StringIO()
+    ReportScreen(Console(file=printed, highlight=False, soft_wrap=True)).show(report)
+    return "\n".join(line.rstrip() for line in printed.getvalue().splitlines()) + "\n"
