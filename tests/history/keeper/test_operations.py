@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,8 @@ from raykeeper.history.keeper.queries import parse_query
 
 class Asked(Query, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=100, description="Rows of a page.")] = 50
-    word: str | None = None
+    word: str = ""
+    since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class Told(msgspec.Struct):
@@ -49,7 +51,8 @@ def test_parameters_become_a_typed_query() -> None:
         ([("limit", "x")], "parameter 'limit': expected `int`, got `str`"),
         ([("limit", "0")], "parameter 'limit': expected `int` >= 1"),
         ([("limit", "1"), ("limit", "2")], "parameter 'limit' is given 2 times"),
-        ([("limti", "1")], "there is no parameter 'limti'; there are: limit, word"),
+        ([("since", "null")], "parameter 'since': 'null' is no value of it"),
+        ([("limti", "1")], "there is no parameter 'limti'; there are: limit, since, word"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_by_the_parameters_name(given: list[tuple[str, str]], told: str) -> None:
@@ -61,10 +64,11 @@ def test_what_cannot_be_asked_is_refused_by_the_parameters_name(given: list[tupl
 def test_a_row_is_described_with_its_parameters_answers_and_refusals() -> None:
     described = openapi_document([TELLING])
     operation = described["paths"][f"{PREFIX}/names/{{namespace}}"]["get"]
-    assert [parameter["name"] for parameter in operation["parameters"]] == ["namespace", "limit", "word"]
-    limit, word = operation["parameters"][1:]
+    assert [parameter["name"] for parameter in operation["parameters"]] == ["namespace", "limit", "word", "since"]
+    limit, word, since = operation["parameters"][1:]
     assert limit["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}
-    assert (limit["description"], limit["required"], word["schema"]) == ("Rows of a page.", False, {"type": "string"})
+    assert (limit["description"], limit["required"], word["required"]) == ("Rows of a page.", False, False)
+    assert since["schema"] == {"type": "string", "format": "date-time"}, "a URL cannot say null"
     told = operation["responses"]["200"]["content"]["application/json"]["schema"]
     assert told == {"$ref": "#/components/schemas/Told"}
     assert set(described["components"]["schemas"]) == {"Told", "Problem"}

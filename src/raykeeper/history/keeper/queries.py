@@ -21,9 +21,13 @@ def parse_query(given: Iterable[tuple[str, str]], kind: type[Q]) -> Q:
         if times > 1:
             raise InvalidQuery(f"parameter {name!r} is given {times} times")
     try:
-        return msgspec.convert(dict(pairs), kind, strict=False)  # not strict: numbers come as text
+        query = msgspec.convert(dict(pairs), kind, strict=False)  # not strict: numbers come as text
     except msgspec.ValidationError as exc:
         raise InvalidQuery(_told(str(exc))) from exc
+    for name, text in pairs:
+        if getattr(query, name) is None:  # so the library reads `null`; who means none leaves the parameter out
+            raise InvalidQuery(f"parameter {name!r}: {text!r} is no value of it")
+    return query
 
 
 def _told(message: str) -> str:
