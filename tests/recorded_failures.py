@@ -31,7 +31,7 @@ class RecordedFailures:
 
     store: Path
     sessions: Mapping[str, SessionId]
-    """By the archive's name. One whose cluster never came up has none."""
+    """By the archive's name: the first, where a head was replaced. A cluster that never came up has none."""
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator[Parts]:
@@ -56,7 +56,7 @@ def unpacked_failures(folder: Path) -> RecordedFailures:
     for name in NAMES:
         for key in map(parse_catalog_key, unpack_into(store, ARCHIVES / f"{name}{SUFFIX}")):
             if key is not None and key.part == "start":
-                sessions[name] = key.session
+                sessions.setdefault(name, key.session)
     return RecordedFailures(store, sessions)
 
 

@@ -113,12 +113,14 @@ def _taken_pods(pod: PodFact, facts: KubeFacts) -> Iterator[Trouble]:
 
 def _never_ran(states: list[PodFact], facts: KubeFacts) -> Iterator[Trouble]:
     """What the pod waited for to its end, if it never ran."""
-    if any(pod.phase == "Running" and _is_running(pod) for pod in states):
+    if any(map(_is_running, states)):
         return
-    last = next((pod for pod in reversed(states) if pod.unschedulable or _waits_for(pod)), None)
-    if last is None:
+    # What containers say once their pod is being deleted is how they were ended.
+    kept = [pod for pod in states if not (pod.deleted or pod.deletion_requested_at)]
+    waiting = [pod for pod in kept if pod.unschedulable or _waits_for(pod)]
+    if not waiting:
         return
-    first = next(pod for pod in states if pod.unschedulable or _waits_for(pod))
+    first, last = waiting[0], waiting[-1]
     waits = _waits_for(last)
     if waits is not None:
         rule, what = waits
