@@ -171,7 +171,6 @@ def is_deleted(node_type: str) -> Telling:
 
 
 FAILURES = (
-    Failure("container-oom-killed", caching_workers, run_out_of_memory, pod_says("OOMKilled")),
     Failure("pod-lost", workers, lose_worker, is_deleted("worker")),
     Failure("head-pod-lost", workers, lose_head, is_deleted("head")),
     Failure("pod-evicted", workers, evict_worker, pod_says("EvictionByEvictionAPI")),
@@ -188,4 +187,5 @@ FAILURES = (
         event_says("FailedScheduling"),
     ),
     Failure("head-image-missing", workers, never_start, pod_says("ErrImageNeverPull"), without_image),
+    Failure("container-oom-killed", caching_workers, run_out_of_memory, pod_says("OOMKilled")),
 )
