@@ -22,6 +22,7 @@ from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.overview.facts import state_of
+from raykeeper.history.overview.losses import losses_of
 from raykeeper.history.overview.remembering import remembered
 from raykeeper.history.overview.session import session_overview
 from raykeeper.layout.keys import PolledKey, end_record_key
@@ -82,6 +83,36 @@ async def test_use_losses_and_the_end_come_from_the_store(tmp_path: Path) -> Non
     assert used == pytest.approx({"CPU": 16 * (0.75 + 0.5) / 2, "memory": 8})
     assert [loss.what for loss in overview.losses] == ["dropped by Ray"]
     assert "17 events" in overview.losses[0].text
+
+
+async def test_late_data_and_odd_clocks_are_told(tmp_path: Path) -> None:
+    await write_session(local_store(tmp_path / "store"), SPEC)
+    async with opened(tmp_path) as asked:
+        session = asked.session
+    assert isinstance(session, OpenedSession)
+    assert losses_of(session, 400) == ()
+    behind = Delivery(unsent_event_bytes=100, unsent_log_bytes=20, oldest_unsent_seconds=95, batches_refused=2)
+    head, worker = session.nodes
+    nodes = (
+        msgspec.structs.replace(head, hostname="ray-head", clock_offset_seconds=-2.5),
+        msgspec.structs.replace(worker, clock_offset_seconds=0.2, delivery=behind),
+    )
+    ends = tuple(end for end in session.ends if end.node_id == head.node_id)
+    told = [(loss.what, loss.text) for loss in losses_of(replace(session, nodes=nodes, ends=ends), 400)]
+    assert ("late", "120 bytes of 1 node are not in the store yet, some for 95 s") in told
+    assert any(what == "late" and text.startswith("2 batches were refused") for what, text in told)
+    assert ("odd clock", "the clock of ray-head is 2.5 s behind the store's") in told
+    assert sum(what == "odd clock" for what, _ in told) == 1
+
+
+async def test_a_cluster_that_was_only_captured_says_why_there_is_no_time_line(tmp_path: Path) -> None:
+    await write_session(local_store(tmp_path / "store"), SPEC)
+    async with opened(tmp_path) as asked:
+        assert isinstance(asked.session, OpenedSession)
+        path = "/api/v0/tasks?detail=1&limit=10000"
+        captured = replace(asked.session, polled={path: PolledAnswer(path=path, polled_at=STARTED, status=200)})
+    assert [loss.what for loss in losses_of(captured, 0)] == ["no events"]
+    assert losses_of(captured, 400) == ()
 
 
 async def test_states_are_told_by_ends_and_by_the_observer(tmp_path: Path) -> None:

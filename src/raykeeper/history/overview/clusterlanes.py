@@ -12,6 +12,7 @@ from raykeeper.history.endpoints.nodes import state_message
 from raykeeper.history.endpoints.rayjson import optional_json
 from raykeeper.history.overview.bins import to_time
 from raykeeper.history.overview.model import Lane, Mark, Span
+from raykeeper.history.overview.words import counted
 from raykeeper.history.secretpatterns import masked_text
 
 LANES = 15
@@ -65,12 +66,12 @@ def died_unasked(cause: Mapping[str, Any]) -> bool:
     return context.get("reason") in ("WORKER_DIED", "NODE_DIED") and not is_asked
 
 
-def _node(row: Row, counted: Row, until_ns: int) -> Lane:
+def _node(row: Row, ran: Row, until_ns: int) -> Lane:
     death = state_message(row["death_reason"], row["death_message"])
     is_lost = row["death_reason"] == "UNEXPECTED_TERMINATION"
     label = row["hostname"] or row["node_name"] or row["node_id"]
-    failed = f", {counted['failed']} failed" if counted["failed"] else ""
-    note = f"{counted['attempts']:,} attempt{'' if counted['attempts'] == 1 else 's'}{failed}"
+    failed = f", {ran['failed']:,} failed" if ran["failed"] else ""
+    note = f"{counted(ran['attempts'], 'attempt')}{failed}"
     spans: tuple[Span, ...] = ()
     if row["started_ns"] is not None:
         end_ns = max(row["started_ns"], row["end_ns"] or until_ns)

@@ -1,4 +1,4 @@
-"""What a session's own records say of it: state, times, versions, jobs, and what is missing. Pure."""
+"""What a session's own records say of it: state, times, versions and jobs. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from raykeeper.history.asked import Asked, Session
 from raykeeper.history.endpoints.cluster import METADATA
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.overview.bins import to_ns
-from raykeeper.history.overview.model import JobRow, Loss, SessionFacts, SessionState
+from raykeeper.history.overview.model import JobRow, SessionFacts, SessionState
 from raykeeper.history.report.shaping import job_outcome
-from raykeeper.history.report.situation import Ending
-from raykeeper.history.report.unknowns import unknowns_of
 from raykeeper.history.secretpatterns import masked_text
 from raykeeper.layout.records import HEAD_LOST
 
@@ -50,14 +48,6 @@ def state_of(session: Session) -> SessionState:
     if session.ended_at is None:
         return "running" if session.nodes else "unknown"
     return "ended" if _has_end(session) else "crashed"
-
-
-def losses_of(session: Session) -> tuple[Loss, ...]:
-    """Data that is missing or late, as reports name it too."""
-    if not isinstance(session, OpenedSession):
-        return ()
-    ending = Ending(session.ended_at, is_crash=session.ended_at is not None and not _has_end(session))
-    return tuple(Loss(what, text) for what, text in unknowns_of(session, ending))
 
 
 def until_ns(session: Session) -> int:

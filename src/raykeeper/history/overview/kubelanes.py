@@ -8,6 +8,7 @@ from datetime import datetime
 
 from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.history.overview.model import Lane, Mark
+from raykeeper.history.overview.words import counted
 from raykeeper.history.secretpatterns import masked_text
 from raykeeper.layout.kube_facts import ContainerFact, EventFact, PodFact
 
@@ -38,7 +39,7 @@ def _lane(name: str, marks: Iterable[Mark]) -> Lane:
     """Warnings stay where there is too much for a lane."""
     found = sorted(marks, key=lambda mark: (mark.kind != "warning", mark.at, mark.title))
     warnings = sum(mark.kind == "warning" for mark in found)
-    note = f"{len(found)} event{'' if len(found) == 1 else 's'}{f', {warnings} of them warnings' if warnings else ''}"
+    note = f"{counted(len(found), 'event')}{f', {warnings} of them warnings' if warnings else ''}"
     return Lane(
         "kubernetes", name, note, marks=tuple(sorted(found[:_MARKS_OF_LANE], key=lambda mark: (mark.at, mark.title)))
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.jobs import known_jobs
 from raykeeper.history.overview.bins import Bins, bins_over, to_ns
-from raykeeper.history.overview.facts import facts_of, losses_of, newest_jobs, until_ns
+from raykeeper.history.overview.facts import facts_of, newest_jobs, until_ns
+from raykeeper.history.overview.losses import losses_of
 from raykeeper.history.overview.model import SessionOverview
 from raykeeper.history.overview.nodes import node_rows, nodes_over_time
 from raykeeper.history.overview.resources import resource_hours
@@ -30,7 +31,7 @@ async def session_overview(asked: Asked) -> SessionOverview:
         resources=await resource_hours(asked, nodes, until),
         jobs=jobs,
         jobs_left_out=left_out,
-        losses=losses_of(asked.session),
+        losses=losses_of(asked.session, stretch["attempts"]),
     )
 
 

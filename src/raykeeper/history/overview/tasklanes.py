@@ -9,6 +9,7 @@ from raykeeper.history.asked import Asked, Row
 from raykeeper.history.overview.bins import NS, Bins, Edges, edges_of, mean_levels, to_time
 from raykeeper.history.overview.model import FunctionRow, Functions, Lane, Mark, Span
 from raykeeper.history.overview.statements import FEW_ATTEMPTS, FUNCTION_EDGES
+from raykeeper.history.overview.words import counted
 
 FEW = 150
 """Attempts that are shown one by one: more would be a solid bar."""
@@ -89,4 +90,4 @@ def _span(row: Row, bins: Bins) -> Span:
 
 def _note(function: FunctionRow) -> str:
     failed = f", {function.failed:,} failed" if function.failed else ""
-    return f"{function.attempts:,} attempt{'' if function.attempts == 1 else 's'}{failed}"
+    return f"{counted(function.attempts, 'attempt')}{failed}"

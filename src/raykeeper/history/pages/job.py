@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 from raykeeper.history.overview.driverlog import HITS_LIMIT, DriverLog
 from raykeeper.history.overview.linesearch import LogLine, Passage
 from raykeeper.history.overview.model import JobOverview, JobRow, Lane, LaneGroup, Mark, Timeline
+from raykeeper.history.overview.words import counted
 from raykeeper.history.pages.addresses import compare_path, overview_path, session_crumbs, session_path
 from raykeeper.history.pages.frame import Crumb, page_response
 from raykeeper.history.pages.markup import EMPTY, Html, join, tag
@@ -136,9 +137,7 @@ def _found(log: DriverLog) -> Html:
         return tag("p", quiet(f"The last lines of {log.size_bytes:,} bytes."))
     first = f", of which the first {HITS_LIMIT} are shown" if log.hits > HITS_LIMIT else ""
     skipped = f" The first {log.skipped_bytes:,} bytes were not searched." if log.skipped_bytes else ""
-    return tag(
-        "p", f"{log.hits:,} line{'' if log.hits == 1 else 's'} with “{log.search}”{first}.{skipped}", role="status"
-    )
+    return tag("p", f"{counted(log.hits, 'line')} with “{log.search}”{first}.{skipped}", role="status")
 
 
 def _passages(log: DriverLog) -> Html:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from raykeeper.history.overview.model import FunctionRow, Functions, ResourceHours, Resources, TaskCounts, TaskSeries
 from raykeeper.history.overview.resources import hours_in_words
+from raykeeper.history.overview.words import counted
 from raykeeper.history.pages.markup import Html, join, tag
 from raykeeper.history.pages.timelinesvg import Scale, Series, chart
 from raykeeper.history.pages.widgets import nothing, quiet, table
@@ -37,8 +38,7 @@ def tasks_section(counts: TaskCounts, series: TaskSeries) -> Html:
 def counts_in_words(counts: TaskCounts) -> str:
     open_ones = [(counts.running, "running"), (counts.pending, "waiting")]
     others = "".join(f", {number:,} {word}" for number, word in open_ones if number)
-    attempts = f"{counts.attempts:,} attempt{'' if counts.attempts == 1 else 's'}"
-    return f"{attempts}: {counts.finished:,} finished, {counts.failed:,} failed{others}."
+    return f"{counted(counts.attempts, 'attempt')}: {counts.finished:,} finished, {counts.failed:,} failed{others}."
 
 
 def functions_section(functions: Functions) -> Html:
