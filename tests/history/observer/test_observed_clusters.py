@@ -10,12 +10,15 @@ import pytest
 from bed.control_plane import ControlPlane
 from bed.kwok import Kwok
 from conditions import eventually
+from kube_clients import connected
 from observed_kubernetes import KubernetesScene, facts_of, observed, when_closed
-from observer_scene import closing_of, put_session_of
+from observer_scene import closing_of, put_head_beat, put_session_of
+from operating import operating
+from raycluster_scene import Scene, a_group, a_raycluster
 from raykeeper.history.kubefacts.merged import newest_pods
 from raykeeper.history.observer import leading
 from raykeeper.layout.keys import ClusterId
-from raykeeper.layout.records import CLUSTER_DELETED, HEAD_LOST
+from raykeeper.layout.records import CLUSTER_DELETED, CLUSTER_SUSPENDED, HEAD_LOST
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
@@ -109,6 +112,37 @@ async def test_two_observers_have_one_leader_and_the_second_goes_on_where_the_fi
     assert len({(pod.uid, pod.at) for pod in facts.pods}) == len(facts.pods)
 
 
+@pytest.mark.soak
+async def test_a_cluster_of_the_operators_is_closed_when_it_is_suspended_and_open_again_when_it_goes_on(
+    scene: KubernetesScene, folder: Path, store: ObjectStore
+) -> None:
+    admin, namespace = scene.plane.admin_kubeconfig, scene.namespace
+    async with (
+        observed(scene.observers_kubeconfig(), namespace, folder),
+        operating(admin, namespace),
+        connected(admin) as kube,
+    ):
+        made = Scene(kube, namespace)
+        await made.apply(a_raycluster(a_group(replicas=2)))
+        await eventually(lambda: made.is_now("ready"))
+        cluster = ClusterId(namespace, "demo", (await made.cluster())["metadata"]["uid"])
+        session = await put_session_of(store, cluster)
+        await eventually(lambda: _head_runs(store, cluster))
+        await made.patch(suspend=True)
+        assert (await when_closed(store, session)).reason == CLUSTER_SUSPENDED
+        await made.patch(suspend=False)
+        await eventually(lambda: made.is_now("ready"))
+        await put_head_beat(store, session)  # as under GCS fault tolerance
+        await eventually(lambda: _head_runs(store, cluster))
+        scene.delete_cluster(cluster)
+
+        async def deleted() -> bool:
+            closed = await closing_of(store, session)
+            return closed is not None and closed.reason == CLUSTER_DELETED
+
+        await eventually(deleted, seconds=60)
+
+
 async def test_without_rights_it_waits_and_begins_once_they_are_given(
     scene: KubernetesScene, folder: Path, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +154,11 @@ async def test_without_rights_it_waits_and_begins_once_they_are_given(
         assert not observation.is_leading
         scene.give_rights()
         await eventually(lambda: _has_facts(store, cluster))
+
+
+async def _head_runs(store: ObjectStore, cluster: ClusterId) -> bool:
+    heads = [pod for pod in newest_pods((await facts_of(store, cluster)).pods) if pod.node_type == "head"]
+    return any(pod.phase == "Running" and not pod.deleted for pod in heads)
 
 
 async def _has_facts(store: ObjectStore, cluster: ClusterId) -> bool:
