@@ -100,7 +100,7 @@ async def test_a_job_is_told_with_its_session_and_why_it_failed(scene: Scene) ->
         "unreadable": 0,
     }
     page = (await ask(scene.app, "/jobs")).text
-    for words in ("nightly", "2 min", "10, 1 failed", "owner=me", "step raised ZeroDivisionError"):
+    for words in ("nightly", "2\u00a0min", "10, 1 failed", "owner=me", "step raised ZeroDivisionError"):
         assert words in page
 
 
@@ -166,7 +166,7 @@ async def test_sessions_of_which_nothing_is_known_are_counted(scene: Scene) -> N
     await put_session(scene.store, ended_at=STARTED_AT)
     answered = (await ask(scene.app, JOBS)).body
     assert (answered["jobs"], answered["unread"]) == ([], 1)
-    assert "1 sessions have not been read yet" in (await ask(scene.app, "/jobs")).text
+    assert "1 session not read yet" in (await ask(scene.app, "/jobs")).text
 
 
 async def test_what_a_summary_could_not_hold_is_counted(scene: Scene) -> None:

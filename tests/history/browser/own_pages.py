@@ -23,6 +23,8 @@ class OwnPage:
 OWN_PAGES = (
     OwnPage("sessions", "/?limit=20", (SESSION.cluster, LONG_NAME, "crashed")),
     OwnPage("sessions-none", "/?text=nothing-is-called-so", ("There is no such session.",)),
+    OwnPage("jobs", "/jobs", ("golden-fail", "python job_fail.py", "failed", "owner=me")),
+    OwnPage("jobs-none", "/jobs?text=nothing-is-called-so", ("There is no such job.",)),
     OwnPage("report", f"{PREFIX}/report", ("First cause", "exited with code 7")),
     OwnPage("report-of-job", f"{PREFIX}/report/golden-main", ("fail_app raised ValueError: boom",)),
     OwnPage("overview", f"{PREFIX}/overview", ("Nodes over time", "ray-worker", "golden-badenv", "AsyncWorker.work")),

@@ -12,7 +12,7 @@ from asking import ask
 from history_scene import Scene, a_scene
 from raykeeper.history.pages.frame import Crumb, page_response
 from raykeeper.history.pages.markup import Html, join, tag
-from raykeeper.history.pages.widgets import Bar, bar_chart, duration, facts, moment, pager, table
+from raykeeper.history.pages.widgets import Bar, bar_chart, counted, duration, facts, moment, pager, table
 
 SCRIPT_LIMIT_BYTES = 4096
 
@@ -79,7 +79,11 @@ def test_a_time_is_told_in_utc_until_the_script_knows_better() -> None:
     ],
 )
 def test_durations_have_two_units(seconds: float, told: str) -> None:
-    assert duration(timedelta(seconds=seconds)) == told
+    assert duration(timedelta(seconds=seconds)).replace("\u00a0", " ") == told
+
+
+def test_one_thing_is_not_told_as_many() -> None:
+    assert [counted(number, "node") for number in (0, 1, 1200)] == ["0 nodes", "1 node", "1,200 nodes"]
 
 
 def test_one_page_has_no_pager() -> None:

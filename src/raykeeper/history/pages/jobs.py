@@ -20,7 +20,18 @@ from raykeeper.history.pages.forms import (
 )
 from raykeeper.history.pages.frame import page_response
 from raykeeper.history.pages.markup import Html, join, tag
-from raykeeper.history.pages.widgets import duration, link, moment, note, nothing, pager, quiet, status_badge, table
+from raykeeper.history.pages.widgets import (
+    counted,
+    duration,
+    link,
+    moment,
+    note,
+    nothing,
+    pager,
+    quiet,
+    status_badge,
+    table,
+)
 from raykeeper.history.parts import Parts
 from raykeeper.layout.keys import SessionId
 
@@ -55,7 +66,7 @@ def _fields(given: Given) -> tuple[Html, ...]:
         text_field("Words", "text", given, "search"),
         text_field("Namespace", "namespace", given),
         text_field("Cluster", "cluster", given),
-        text_field("RayJob or RayService", "owner", given),
+        text_field("Owner", "owner", given),
         choice("Status", "status", given, statuses),
         text_field("Session from", "since", given, "date"),
         text_field("Session until", "until", given, "date"),
@@ -64,11 +75,11 @@ def _fields(given: Given) -> tuple[Html, ...]:
 
 def _notes(found: JobsAnswer) -> Iterator[str]:
     if found.unread:
-        yield f"{found.unread} sessions have not been read yet; their jobs are missing here. They are being read now."
+        yield f"{counted(found.unread, 'session')} not read yet: their jobs are missing here. Some are being read now."
     if found.left_out:
-        yield f"{found.left_out} older jobs of clusters that ran very many are on those sessions' own pages alone."
+        yield f"{counted(found.left_out, 'older job')} of clusters that ran very many: see those sessions' own pages."
     if found.unreadable:
-        yield f"{found.unreadable} entries of the catalog could not be read; their jobs are missing here."
+        yield f"{found.unreadable} of the catalog's entries could not be read: their jobs are missing here."
 
 
 def _nothing(found: JobsAnswer, given: Given) -> Html:

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse
 from raykeeper.history.pages.addresses import report_path, session_crumbs, session_path
 from raykeeper.history.pages.frame import Crumb, page_response
 from raykeeper.history.pages.markup import EMPTY, Html, join, tag
-from raykeeper.history.pages.widgets import Tone, badge, facts, link, moment, quiet, status_badge, table
+from raykeeper.history.pages.widgets import Tone, badge, counted, facts, link, moment, quiet, status_badge, table
 from raykeeper.history.report.model import Cause, Evidence, FailureGroup, JobOutcome, Outcome, Report, Unknown
 from raykeeper.layout.keys import SessionId
 
@@ -109,14 +109,14 @@ def _causes(report: Report) -> Html:
 
 def _aside(cause: Cause) -> tuple[str, ...]:
     asked_for = ", asked for" if cause.is_intended else ""
-    return "(", _sureness(cause), f", {cause.failures} failures{asked_for})"
+    return "(", _sureness(cause), f", {counted(cause.failures, 'failure')}{asked_for})"
 
 
 def _group(group: FailureGroup, report: Report) -> Html:
     functions = ", ".join(f"{function.name} ({function.failures})" for function in group.functions)
     recovered = f", {group.recovered} made good by a retry" if group.recovered else ""
-    how_often = f"{group.failures} times {group.error_type}{recovered} ({group.share:.2%} of all attempts), "
-    where = f", on {len(group.nodes)} nodes, in {functions}."
+    how_often = f"{counted(group.failures, 'time')} {group.error_type}{recovered} ({group.share:.2%} of all attempts), "
+    where = f", on {counted(len(group.nodes), 'node')}, in {functions}."
     return tag(
         "section",
         tag("h2", group.title),

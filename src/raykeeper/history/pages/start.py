@@ -27,7 +27,7 @@ _ORDERS = {"newest": "newest", "oldest": "oldest"}
 def start_page(found: SessionRows, given: Given, *, is_undecided: bool) -> HTMLResponse:
     notes = [OPEN_NOTE] if is_undecided else []
     if found.unreadable:
-        notes.append(f"{found.unreadable} entries of the catalog could not be read and are missing here.")
+        notes.append(f"{found.unreadable} of the catalog's entries could not be read and are missing here.")
     shown = table("Sessions", _HEADERS, map(_row, found.rows), name="sessions", hides_caption=True)
     body = [
         *map(note, notes),
@@ -44,7 +44,7 @@ def _fields(given: Given) -> tuple[Html, ...]:
         text_field("Words in names", "text", given, "search"),
         text_field("Namespace", "namespace", given),
         text_field("Cluster", "cluster", given),
-        text_field("RayJob or RayService", "owner", given),
+        text_field("Owner", "owner", given),
         choice("State", "state", given, _STATES),
         text_field("Started from", "since", given, "date"),
         text_field("Started until", "until", given, "date"),

@@ -13,6 +13,7 @@ from raykeeper.history.state import State
 Tone = Literal["good", "bad", "warn", "busy", "quiet"]
 _STATES: dict[State, Tone] = {State.RUNNING: "busy", State.ENDED: "quiet", State.CRASHED: "bad"}
 _STATUSES: dict[str, Tone] = {"SUCCEEDED": "good", "FAILED": "bad", "STOPPED": "warn", "RUNNING": "busy"}
+_UNBROKEN = "\u00a0"  # a number stays beside its unit
 _BAR_HEIGHT, _BAR_WIDTH, _LABEL_WIDTH = 18, 360, 200
 
 
@@ -76,13 +77,18 @@ def duration(length: timedelta | None) -> str:
         return ""
     seconds = max(0.0, length.total_seconds())
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f}{_UNBROKEN}s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     units = ((days, "d"), (hours, "h"), (minutes, "min"), (rest, "s"))
     first = next((place for place, (number, _) in enumerate(units) if number), len(units) - 1)
-    return " ".join(f"{number} {unit}" for number, unit in units[first : first + 2] if number)
+    return _UNBROKEN.join(f"{number}{_UNBROKEN}{unit}" for number, unit in units[first : first + 2] if number)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, such as `1 node` or `1,200 nodes`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def link(words: str, href: str) -> Html:
