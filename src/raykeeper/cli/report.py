@@ -16,7 +16,10 @@ def register(app: typer.Typer) -> None:
 def report(
     subject: Annotated[
         str,
-        typer.Argument(help="What to report on: <namespace>/<cluster>/<session>[/<job>]; the session may be `latest`."),
+        typer.Argument(
+            help="What to report on: <namespace>/<cluster>/<session>[/<job>]. The session may be `latest`; the job is "
+            "an id, a submission's, or the name of a RayJob."
+        ),
     ],
     store: Annotated[
         str,

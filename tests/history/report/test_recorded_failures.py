@@ -12,9 +12,13 @@ from dataclasses import dataclass
 import pytest
 from rich.console import Console
 
-from golden import AssertGolden
+from golden import AssertGolden, files_without_test
 from raykeeper.history.report.model import Outcome, Report, Sureness
 from raykeeper.history.report.terminal import ReportScreen
+from raykeeper.history.report.unstarted import report_on_unstarted
+from raykeeper.storage.opening import open_store
+from raykeeper.storage.settings.urls import parse_store_url
+from recorded_failures import NAMES, RecordedFailures
 from recording.archives import ARCHIVES
 
 
@@ -93,6 +97,23 @@ TRUTHS = {
         "exit code 124 of: timeout 15 python",
         causes=2,
     ),
+    "container-oom-killed": Truth(
+        "oom_killed_container",
+        "was killed for its memory limit",
+        "ended with reason OOMKilled, exit code 137",
+    ),
+    "pod-evicted": Truth("evicted_pod", "was evicted", "EvictionByEvictionAPI"),
+    "pod-preempted": Truth(
+        "preempted_pod", "was preempted for a pod of higher priority", "Preempted: Preempted by pod"
+    ),
+    "pod-lost": Truth("deleted_pod", "was deleted", "Killing: Stopping container ray"),
+    "head-pod-lost": Truth("deleted_pod", "the cluster's head was lost: pod head-pod-lost-head-", "heartbeats stopped"),
+    "group-unschedulable": Truth(
+        "unschedulable_pod",
+        "found no node: 0/1 nodes are available: 1 Insufficient cpu",
+        "FailedScheduling",
+        Sureness.LIKELY,
+    ),
 }
 """By the archive's name. `job-timeout` has a second cause: its tasks were open when the job ended."""
 
@@ -115,6 +136,22 @@ def test_the_session_that_went_well_says_so_and_tells_what_a_retry_hid(recorded_
     assert (report.counts.failures, report.counts.recovered) == (1, 1)
     [hidden] = report.causes
     assert hidden.title == "fetch raised ConnectionError: the server did not answer"
+
+
+async def test_a_head_that_never_started_is_explained_without_a_session(recorded_failures: RecordedFailures) -> None:
+    name = "head-image-missing"
+    assert name not in recorded_failures.sessions
+    store = open_store(parse_store_url(recorded_failures.store.as_uri(), {}))
+    report = await report_on_unstarted(store, "recorded", name)
+    assert report is not None
+    assert (report.outcome, [cause.rule for cause in report.causes]) == (Outcome.FAILED, ["missing_image"])
+    assert "image registry.example/team/ray:2.60.0-typo, ErrImageNeverPull" in report.causes[0].title
+    assert await report_on_unstarted(store, "recorded", "nobody") is None
+
+
+def test_every_recorded_failure_is_looked_at() -> None:
+    assert set(NAMES) == {*TRUTHS, "went-well", "careless-secrets", "head-image-missing"}
+    assert files_without_test(ARCHIVES, [*TRUTHS, "went-well"]) == []
 
 
 @pytest.mark.parametrize("name", [*TRUTHS, "went-well"])
