@@ -19,6 +19,7 @@ from raykeeper.history.catalogday import CatalogDay, compact_if_allowed
 from raykeeper.history.entries import CatalogEntry, Order, Page, Place, SessionFilter
 from raykeeper.layout.keys import (
     CATALOG_PREFIX,
+    KUBE_FOLDER,
     SessionId,
     cluster_prefix,
     session_record_key,
@@ -105,6 +106,8 @@ class Catalog:
 
     async def is_known(self, session: SessionId) -> bool:
         """Whether the store has anything of this session."""
+        if session.session == KUBE_FOLDER:
+            return False
         if await self._started_at(session):
             return True
         async for _ in self.store.list(session.prefix):

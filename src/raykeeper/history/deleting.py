@@ -18,7 +18,7 @@ from raykeeper.history.kuberay.places import KubeRayPlaces
 from raykeeper.history.sessionnames import parse_session_name
 from raykeeper.history.together import finish_all
 from raykeeper.layout.compacted import parse_compacted_key
-from raykeeper.layout.keys import CATALOG_PREFIX, SessionId, parse_catalog_key
+from raykeeper.layout.keys import CATALOG_PREFIX, KUBE_FOLDER, SessionId, parse_catalog_key
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStat, ObjectStore
@@ -28,7 +28,6 @@ _AT_ONCE = 16
 _AGE = re.compile(r"(?P<number>\d{1,5})(?P<unit>[hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _SUMMARY = ".summary.json"
-_CLUSTERS_OWN = "kube"  # a folder beside the sessions, of the whole cluster's
 
 
 class NoSuchSession(RaykeeperError):
@@ -76,7 +75,7 @@ class Deletion:
 
     async def find(self, session: SessionId) -> Doomed:
         """All that one session has. Raises `NoSuchSession` if that is nothing."""
-        if session.session == _CLUSTERS_OWN:
+        if session.session == KUBE_FOLDER:
             raise Misconfigured("session", str(session), "that folder is the cluster's own and no session")
         data = [stat async for stat in self._store.list(session.prefix)]
         entries = (await self._catalog()).get(session, [])

@@ -18,6 +18,8 @@ VERSION = "v1"
 CATALOG_PREFIX = f"{VERSION}/catalog/"
 DATA_PREFIX = f"{VERSION}/data/"
 OBSERVED_PREFIX = f"{VERSION}/observed/"
+KUBE_FOLDER = "kube"
+"""Beside the sessions of a cluster: what Kubernetes said about it, so no name of a session."""
 UNKNOWN_SESSION = "unknown"
 """Session of what arrived before any session was known and named none."""
 
@@ -174,7 +176,7 @@ class KubeFactsKey:
     @staticmethod
     def folder(namespace: str, cluster: str) -> str:
         """Of all clusters that ever had that name, each under its uid."""
-        return f"{cluster_prefix(namespace, cluster)}kube/"
+        return f"{cluster_prefix(namespace, cluster)}{KUBE_FOLDER}/"
 
 
 @dataclass(frozen=True, order=True)

@@ -13,7 +13,7 @@ from history_scene import SESSION, STARTED_AT, local_store, put_session
 from raykeeper.history.answers import InvalidQuery
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.entries import Place, SessionFilter, parse_place
-from raykeeper.layout.keys import CatalogKey, SessionId
+from raykeeper.layout.keys import CatalogKey, KubeFactsKey, SessionId
 from raykeeper.layout.records import CatalogStart, encode_record
 from raykeeper.storage.local.localstore import LocalStore
 from raykeeper.storage.settings.storesettings import StoreSettings
@@ -99,6 +99,13 @@ async def test_an_unreadable_entry_is_counted_and_its_neighbours_are_listed(
     await put_session(store, session(2))
     clock.advance(10)
     assert ((await catalog.page(10)).unreadable, len((await catalog.page(10)).entries)) == (0, 2)
+
+
+async def test_what_kubernetes_said_about_a_cluster_is_no_session(store: ObjectStore, catalog: Catalog) -> None:
+    await put_session(store)
+    await store.put(KubeFactsKey("team-a", "train", "4f1c", 1_794_000_000_000_000_000).key, b"")
+    assert await catalog.is_known(SESSION)
+    assert not await catalog.is_known(SessionId("team-a", "train", "kube"))
 
 
 async def test_the_latest_session_is_the_one_that_started_last_not_the_last_name(
