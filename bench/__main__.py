@@ -23,6 +23,8 @@ BENCHMARKS = (
     "history_pages",
     "history_users",
     "pages",
+    "search",
+    "report",
     "demo",
 )
 

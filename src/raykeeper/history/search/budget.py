@@ -23,4 +23,4 @@ class Budget:
 
     @property
     def is_over(self) -> bool:
-        return self.room <= 0 or time.monotonic() - self.began >= self.seconds
+        return self.room <= 0 or not time.monotonic() - self.began < self.seconds  # so that no number is for ever

@@ -61,7 +61,8 @@ class Fetcher:
                 data = await self._store.read_range(wanted.pack, wanted.start, wanted.end - wanted.start)
         except ObjectMissing as exc:
             return {(wanted.pack, frame.position): str(exc) for frame in wanted.frames}
+        at = wanted.start
         return {
-            (wanted.pack, frame.position): data[frame.position - wanted.start :][: frame.size]
+            (wanted.pack, frame.position): data[frame.position - at : frame.position - at + frame.size]
             for frame in wanted.frames
         }
