@@ -47,8 +47,8 @@ class LayeredFiles(Protocol):
         """Have the files of these tables ready."""
         ...
 
-    async def restore(self, names: Sequence[str]) -> bool:
-        """Bring back files that are gone; whether any were."""
+    async def restore(self, names: Sequence[str]) -> None:
+        """Bring back files that are gone."""
         ...
 
 
@@ -97,8 +97,9 @@ class Database:
             try:
                 return await self._query(sql, views, dict(params or {}))
             except duckdb.IOException:
-                if not isinstance(files, LayeredFiles) or not await files.restore(names):
+                if not isinstance(files, LayeredFiles):
                     raise
+                await files.restore(names)
         return await self._query(sql, views, dict(params or {}))
 
     async def _query(self, sql: str, views: Mapping[str, Layers], params: dict[str, object]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from raykeeper.errors import Unavailable
@@ -51,11 +51,10 @@ class LocalCache:
         """Local files of these objects, fetched where they are not there yet, until `release` is called."""
         return await asyncio.gather(*(self._hold_one(store, key) for key in keys))
 
-    async def restore(self, store: ObjectStore, keys: Iterable[str]) -> bool:
-        """Fetch those of these held objects whose files are gone; whether there were any."""
+    async def restore(self, store: ObjectStore, keys: Iterable[str]) -> None:
+        """Fetch those of these held objects whose files are gone."""
         lost = [key for key in keys if not self.held_path(store, key).exists()]
         await asyncio.gather(*(self._bring(store, key) for key in lost))
-        return bool(lost)
 
     def has(self, store: ObjectStore, keys: Iterable[str]) -> bool:
         """Whether all these objects have files here."""
@@ -145,19 +144,14 @@ class LocalCache:
 
     async def _fetch_file(self, store: ObjectStore, key: str, name: str) -> None:
         incoming = self._incoming / f"{name}-{os.urandom(6).hex()}"
-        self._make_folders()
-        try:
+        # Whoever wants the file looks again where somebody deletes folders between two of these steps.
+        with suppress(FileNotFoundError, FileExistsError):
+            self._make_folders()
             async with self._slots:
                 await store.get_file(key, incoming)
-            os.link(incoming, self._held / name)  # before anything may evict it
-        except FileExistsError:
-            return
-        except FileNotFoundError:
-            return  # somebody deleted the folder meanwhile: whoever wants the file looks again
-        finally:
-            if incoming.exists():
-                self._make_folders()
-                incoming.replace(self._objects / name)
+            with suppress(FileExistsError):
+                os.link(incoming, self._held / name)  # before anything may evict it
+            incoming.replace(self._objects / name)
         self._evict()
 
     def _evict(self) -> None:

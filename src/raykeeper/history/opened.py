@@ -59,14 +59,11 @@ class SessionTables(Mapping[str, tuple[Path, ...]]):
                 raise TablesLost from exc
             self._fetched.add(name)
 
-    async def restore(self, names: Sequence[str]) -> bool:
-        """Bring back files of these tables that are gone from the disk; whether any were.
-
-        Raises TablesLost where the store does not have them either.
-        """
+    async def restore(self, names: Sequence[str]) -> None:
+        """Bring back files of these tables that are gone from the disk. Raises TablesLost where the store has none."""
         keys = {key for name in names for key in self._keys_of(name) if name in self._fetched}
         try:
-            return await self._cache.restore(self._store, keys)
+            await self._cache.restore(self._store, keys)
         except ObjectMissing as exc:
             raise TablesLost from exc
 

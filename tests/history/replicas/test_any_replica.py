@@ -96,23 +96,27 @@ async def test_no_answer_is_wrong_or_short_whatever_happens_to_replicas(
     opening = [asyncio.create_task(balancer.ask(QUESTIONS[0])) for _ in range(6)]
     await until(lambda: first.is_ingesting and second.is_ingesting, seconds=60)  # the same session, at once
     first.kill()
+    second.lose_cache()
     for answer in await asyncio.gather(*opening):
         assert not answer.is_whole or answer.body == calm[QUESTIONS[0]]
     await first.start()
 
     readers = [asyncio.create_task(read(balancer, calm, random.Random(number))) for number in range(READERS)]
     dice = random.Random(7)
-    for _ in range(LOSSES):
-        dice.choice(replicas).lose_files(dice)
+    for number in range(LOSSES):
+        loser = dice.choice(replicas)
+        loser.lose_cache() if number % 3 == 2 else loser.lose_files(dice)
         await some_more_answers(balancer, readers)
-    third.kill()  # readers are in the middle of their questions
+    await until(lambda: third.in_flight > 0)
+    third.kill()
     await some_more_answers(balancer, readers)
     await third.start()
+    await some_more_answers(balancer, readers)
     for reader in readers:
         reader.cancel()
     for outcome in await asyncio.gather(*readers, return_exceptions=True):
         assert isinstance(outcome, asyncio.CancelledError), outcome
-    assert balancer.broken > 0
+    assert balancer.outcomes["broken"] > 0
     for replica in replicas:
         for path in QUESTIONS:
             assert (await balancer.ask_one(replica, path)).body == calm[path]
@@ -130,5 +134,7 @@ async def read(balancer: RoundRobin, calm: Answers, dice: random.Random) -> None
 
 async def some_more_answers(balancer: RoundRobin, readers: list[asyncio.Task[None]]) -> None:
     """Return once each reader has heard something since."""
-    wanted = sum(balancer.asked.values()) + 2 * READERS
-    await until(lambda: sum(balancer.asked.values()) >= wanted or any(reader.done() for reader in readers), seconds=120)
+    wanted = balancer.outcomes["answered"] + 2 * READERS
+    await until(
+        lambda: balancer.outcomes["answered"] >= wanted or any(reader.done() for reader in readers), seconds=120
+    )

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 
+import duckdb
 import msgspec
 
 from raykeeper.clock import Clock
+from raykeeper.errors import Unavailable
 from raykeeper.history.ingest.batches import TABLES_VERSION, Segment
 from raykeeper.history.ingest.facts import FactReader, Facts
 from raykeeper.history.ingest.making import Shown, TableMaker, Wanted
@@ -158,7 +160,10 @@ class Following:
 
     async def _make(self, wanted: Wanted, show: Callable[[Shown], None]) -> Manifest:
         async with self._ingests:
-            return await self._maker.make(wanted, show)
+            try:
+                return await self._maker.make(wanted, show)
+            except (FileNotFoundError, FileExistsError, duckdb.IOException) as exc:  # somebody deleted the cache
+                raise Unavailable("ingest", f"its files are gone: {exc}", retry_after=1) from exc
 
     def _needs_tables(self, wanted: Wanted) -> bool:
         known = wanted.known
