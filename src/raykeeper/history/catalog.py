@@ -35,8 +35,8 @@ _RECENT_DAYS = 2
 _READ_AT_ONCE = 32
 _DAYS_AT_ONCE = 8
 _COMPACTED_AFTER = timedelta(days=2)  # by then a day has nearly all it will ever have, whatever the clocks of heads
-LOOKED_AT = 50_000
-"""Entries that one page looks at for those that are wanted: a quarter of a second."""
+LOOKED_AT = 10_000
+"""Entries that one page looks at for those that are wanted: a second where nothing of them is in memory yet."""
 EVERY_SESSION = SessionFilter()
 _REMEMBERED_SESSIONS = 200_000  # about 1 KB each
 

@@ -30,10 +30,17 @@ COMPACTED_FROM = 16
 log = Log("raykeeper.history.catalog")
 
 
+@dataclass(frozen=True)
+class _Listed:
+    facts: CatalogKey
+    stat: ObjectStat
+
+
 @dataclass
 class _Read:
     """One object as it was when it was read."""
 
+    facts: CatalogKey
     stat: ObjectStat
     body: bytes
     record: CatalogStart | CatalogEnd | None
@@ -67,11 +74,11 @@ class CatalogDay:
             await self._read_compacted(store, wanted)
             new = self._news(wanted)
         self._singly += len(new)
-        await asyncio.gather(*(self._read_one(stat, store, reads) for stat in new))
+        await asyncio.gather(*(self._read_one(one, store, reads) for one in new))
         self._read = {key: read for key, read in self._read.items() if key in wanted}
         self._summaries = summaries
         if not is_same:
-            self.entries = list(_entries(self._read, summaries))
+            self.entries = _entries(self._read.values(), summaries)
             self.unreadable = sum(read.record is None for read in self._read.values())
 
     async def compact(self, store: ObjectStore) -> None:
@@ -90,11 +97,11 @@ class CatalogDay:
             if stat.key != key.key:
                 await store.delete(stat.key)  # who listed it a moment ago reads the entries themselves
 
-    def _news(self, wanted: dict[str, ObjectStat]) -> list[ObjectStat]:
+    def _news(self, wanted: dict[str, _Listed]) -> list[_Listed]:
         known = self._read
-        return [stat for key, stat in wanted.items() if key not in known or known[key].stat != stat]
+        return [one for key, one in wanted.items() if key not in known or known[key].stat != one.stat]
 
-    async def _read_compacted(self, store: ObjectStore, wanted: dict[str, ObjectStat]) -> None:
+    async def _read_compacted(self, store: ObjectStore, wanted: dict[str, _Listed]) -> None:
         for compaction in sorted(self._compactions, key=lambda stat: stat.modified, reverse=True)[:1]:
             data = await store.find(compaction.key)
             try:
@@ -103,14 +110,14 @@ class CatalogDay:
                 log.warning("compacted day cannot be read", key=compaction.key, cause=str(exc))
                 return
             for part in parts:
-                stat = wanted.get(part.key)
-                if stat == ObjectStat(part.key, part.size, part.modified):
-                    self._read[part.key] = _read(stat, bytes(part.body))
+                one = wanted.get(part.key)
+                if one and one.stat == ObjectStat(part.key, part.size, part.modified):
+                    self._read[part.key] = _read(one, bytes(part.body))
 
-    async def _read_one(self, stat: ObjectStat, store: ObjectStore, reads: asyncio.Semaphore) -> None:
+    async def _read_one(self, one: _Listed, store: ObjectStore, reads: asyncio.Semaphore) -> None:
         try:
             async with reads:
-                self._read[stat.key] = _read(stat, await store.get(stat.key))
+                self._read[one.stat.key] = _read(one, await store.get(one.stat.key))
         except ObjectMissing:
             return
 
@@ -125,26 +132,25 @@ async def compact_if_allowed(day: CatalogDay, store: ObjectStore) -> bool:
     return True
 
 
-def _by_part(listed: Iterable[ObjectStat]) -> tuple[dict[str, ObjectStat], dict[SessionId, ObjectStat]]:
+def _by_part(listed: Iterable[ObjectStat]) -> tuple[dict[str, _Listed], dict[SessionId, ObjectStat]]:
     """Starts and ends by their keys, and summaries by their sessions."""
-    wanted, summaries = dict[str, ObjectStat](), dict[SessionId, ObjectStat]()
+    wanted, summaries = dict[str, _Listed](), dict[SessionId, ObjectStat]()
     for stat in listed:
         facts = parse_catalog_key(stat.key)
         if facts and facts.part == "summary":
             summaries[facts.session] = stat
         elif facts:
-            wanted[stat.key] = stat
+            wanted[stat.key] = _Listed(facts, stat)
     return wanted, summaries
 
 
-def _read(stat: ObjectStat, body: bytes) -> _Read:
-    facts = parse_catalog_key(stat.key)
-    kind: type[CatalogStart | CatalogEnd] = CatalogStart if facts and facts.part == "start" else CatalogEnd
+def _read(one: _Listed, body: bytes) -> _Read:
+    kind: type[CatalogStart | CatalogEnd] = CatalogStart if one.facts.part == "start" else CatalogEnd
     try:
-        return _Read(stat, body, decode_record(body, kind))
+        return _Read(one.facts, one.stat, body, decode_record(body, kind))
     except msgspec.DecodeError as exc:
-        log.warning("catalog entry cannot be read", key=stat.key, cause=str(exc))
-        return _Read(stat, body, None)
+        log.warning("catalog entry cannot be read", key=one.stat.key, cause=str(exc))
+        return _Read(one.facts, one.stat, body, None)
 
 
 def _part(read: _Read) -> CompactedPart:
@@ -152,17 +158,20 @@ def _part(read: _Read) -> CompactedPart:
     return CompactedPart(key=stat.key, size=stat.size, modified=stat.modified, body=msgspec.Raw(read.body))
 
 
-def _entries(known: dict[str, _Read], summaries: dict[SessionId, ObjectStat]) -> list[CatalogEntry]:
+def _entries(known: Iterable[_Read], summaries: dict[SessionId, ObjectStat]) -> list[CatalogEntry]:
     """Newest first."""
-    found = []
-    for key, read in known.items():
-        facts, start = parse_catalog_key(key), read.record
-        if facts is None or not isinstance(start, CatalogStart):
-            continue
-        ended = known.get(CatalogKey(facts.day, facts.session, "end").key)
-        end = ended.record if ended and isinstance(ended.record, CatalogEnd) else None
-        end_written = ended.stat.modified if ended and end else None
-        summary = summaries.get(facts.session)
-        summary_written = summary.modified if summary else None
-        found.append(CatalogEntry(facts.session, start, read.stat.modified, end, end_written, summary_written))
-    return sorted(found, key=lambda entry: entry.place, reverse=True)
+    starts, ends = dict[SessionId, _Read](), dict[SessionId, _Read]()
+    for read in known:
+        (starts if read.facts.part == "start" else ends)[read.facts.session] = read
+    found = (_entry(read, ends.get(session), summaries.get(session)) for session, read in starts.items())
+    return sorted((entry for entry in found if entry), key=lambda entry: entry.place, reverse=True)
+
+
+def _entry(started: _Read, ended: _Read | None, summary: ObjectStat | None) -> CatalogEntry | None:
+    """None where the start cannot be read."""
+    if not isinstance(started.record, CatalogStart):
+        return None
+    end = ended.record if ended and isinstance(ended.record, CatalogEnd) else None
+    end_written = ended.stat.modified if ended and end else None
+    summary_written = summary.modified if summary else None
+    return CatalogEntry(started.facts.session, started.record, started.stat.modified, end, end_written, summary_written)
