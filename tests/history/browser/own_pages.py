@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raycapture import SESSION
+from raycapture import HEAD, SESSION
 
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
 RUN = f"{SESSION.namespace}/{SESSION.cluster}/latest"
@@ -33,6 +33,15 @@ OWN_PAGES = (
     OwnPage("job-log", f"{PREFIX}/job/golden-fail?search=RAISING", ("1 line with", "job_fail: raising")),
     OwnPage("compare", f"/compare?a={RUN}/golden-main&b={RUN}/golden-fail", ("What differs", "python job_fail.py")),
     OwnPage("compare-nothing", f"/compare?a={RUN}/golden-main&b=x", ("'x' is no run",), 400),
+    OwnPage("search", f"{PREFIX}/search?text=boom", ("ValueError: boom", "all was searched")),
+    OwnPage(
+        "search-some", f"{PREFIX}/search?text=%5Bae%5Di&regex=true&limit=15", ("15 hits so far", "Go on searching")
+    ),
+    OwnPage("search-nothing", f"{PREFIX}/search?text=no-line-holds-this", ("Nothing holds that.",)),
+    OwnPage("search-refused", f"{PREFIX}/search?text=(&regex=true", ("No pattern: missing )",), 400),
+    OwnPage("search-all", "/search?text=RAISING&ignore_case=true", ("job_fail: raising", SESSION.cluster)),
+    OwnPage("search-form", "/search", ("All sessions are searched",)),
+    OwnPage("log", f"{PREFIX}/log?node={HEAD.node_id}&file=job-driver-golden-fail.log&at=9", ("job_fail: raising",)),
     OwnPage("no-such-job", f"{PREFIX}/report/nope", ("There is no job nope",), 404),
     OwnPage("no-such-page", "/?since=yesterday", ("Parameter 'since'",), 400),
 )

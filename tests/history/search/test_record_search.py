@@ -119,6 +119,12 @@ async def test_patterns_and_case_mean_the_same_in_messages_as_in_logs(tmp_path: 
     assert [hit["what"] for hit in shouted["hits"]] == ["task"]
 
 
+async def test_messages_are_shown_without_colours(tmp_path: Path) -> None:
+    async with server(tmp_path, failed(1, "TASK_EXECUTION_EXCEPTION", "\x1b[36mray::step()\x1b[39m needle")) as app:
+        body = await found(app, text="needle")
+    assert [line["text"] for line in body["hits"][0]["lines"]] == ["ray::step() needle"]
+
+
 async def test_secrets_in_messages_are_neither_shown_nor_found(tmp_path: Path) -> None:
     message = "\n".join(["needle", LINES["private_key"], LINES["hugging_face"]])
     async with server(tmp_path, failed(1, "TASK_EXECUTION_EXCEPTION", message)) as app:

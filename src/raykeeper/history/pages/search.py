@@ -17,7 +17,7 @@ from raykeeper.history.search.model import Hit, Line, SearchAnswer, SessionsSear
 from raykeeper.layout.keys import SessionId
 
 ALL_PATH = "/search"
-_KINDS = {"": "errors, events and logs", "error": "errors", "event": "events", "log": "logs"}
+_KINDS = {"": "everything", "error": "errors", "event": "events", "log": "logs"}
 _TONES: dict[str, Tone] = {"error": "bad", "event": "warn", "log": "quiet"}
 _TOLD_UNSEARCHED = 10
 _MEGABYTE = 1_000_000
@@ -83,9 +83,10 @@ def _progress(answer: SearchAnswer) -> Html:
     found = _number(len(answer.hits), "hit")
     if answer.complete:
         return tag("p", f"{found} here; all was searched.", role="status")
-    done = answer.scanned_bytes / answer.total_bytes if answer.total_bytes else 0
-    size = f"{answer.total_bytes / _MEGABYTE:,.0f} MB of stored logs"
-    return tag("p", f"{found} so far; {done:.0%} of {size} are searched.", role="status")
+    if not answer.scanned_bytes:
+        return tag("p", f"{found} so far; logs are still to be searched.", role="status")
+    done, size = answer.scanned_bytes / answer.total_bytes, answer.total_bytes / _MEGABYTE
+    return tag("p", f"{found} so far; {done:.0%} of {size:,.1f} MB of stored logs are searched.", role="status")
 
 
 def _sessions(answer: SessionsSearchAnswer) -> Html:

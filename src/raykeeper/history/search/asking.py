@@ -12,8 +12,8 @@ from raykeeper.layout.logs import StoredLog
 
 Kind = Literal["error", "event", "log"]
 KINDS: tuple[Kind, ...] = ("error", "event", "log")
-EVENT_FILES = "events/"
-"""Folder under `logs/` where Ray's own components write down events, one a line."""
+EVENT_FOLDERS = ("events/", "export_events/")
+"""Under `logs/`, where Ray's own components write down events, one a line."""
 
 WORDS_CHARS = 200
 """Of a pattern; together with RE2, which never backtracks, it bounds what a line costs."""
@@ -85,7 +85,7 @@ class Skipped:
 
 
 def kind_of_file(path: str) -> Kind:
-    return "event" if path.startswith(EVENT_FILES) else "log"
+    return "event" if path.startswith(EVENT_FOLDERS) else "log"
 
 
 def to_ns(time: datetime) -> int:

@@ -17,7 +17,7 @@ from raykeeper.history.search.budget import Budget
 from raykeeper.history.search.loglines import LineHit, LogSearch, Step, behind_hit, passed_bytes
 from raykeeper.history.search.matching import Matcher
 from raykeeper.history.search.model import Hit, Line
-from raykeeper.history.search.passages import excerpt, masked_lines, passage_of
+from raykeeper.history.search.passages import excerpt, masked_lines, passage_of, without_colours
 from raykeeper.history.search.places import InSession, LogPlace, RecordPlace
 from raykeeper.history.search.records import KIND_OF, Record, find_records
 from raykeeper.history.secretpatterns import masked_text
@@ -111,7 +111,7 @@ class SessionSearch:
 
     def _of_record(self, record: Record) -> Hit | None:
         """The first line of a message that is a hit also without secrets."""
-        texts = masked_lines(record.message.split("\n"))
+        texts = masked_lines(without_colours(record.message).split("\n"))
         for place, text in enumerate(texts):
             at = self.matcher.first_in(text)
             if at is not None:

@@ -134,5 +134,9 @@ def split_lines(text: bytes, start: int) -> list[ShownLine]:
     return lines
 
 
+def without_colours(text: str) -> str:
+    return _CODE.sub("", text)
+
+
 def _readable(line: bytes) -> str:
-    return _CODE.sub("", line.decode(errors="replace")).rstrip("\r")
+    return without_colours(line.decode(errors="replace")).rstrip("\r")

@@ -36,7 +36,7 @@ _DEATH = """coalesce(nullif(concat_ws(chr(10), json_extract_string(death_cause, 
 _SOURCES: dict[What, str] = {
     "task": """
         SELECT end_ns AS ns, task_id || '-' || attempt_number AS id, job_id, node_id,
-               concat_ws(': ', func_or_class_name, error_type) AS title, error_message AS message
+               concat_ws(': ', nullif(func_or_class_name, ''), error_type) AS title, error_message AS message
         FROM tasks WHERE error_message IS NOT NULL
     """,
     "actor": f"""
