@@ -19,8 +19,8 @@ from raykeeper.history.report.situation import Explanation, Situation, moment, t
 _ORDER = tuple(Sureness)
 _EVIDENCE_LIMIT = 5
 _EVIDENCE_CHARS = 2000  # of each of its two ends; the example has the whole message
-_CRASH = "crashed_cluster"
-_OPEN = ("PENDING", "RUNNING")
+_CRASH, _END = "crashed_cluster", "ended_cluster"
+_JOBS_NAMED = 3
 
 CauseKey = tuple[str, str]
 """Rule and subject."""
@@ -60,6 +60,7 @@ def explain_all(situation: Situation) -> Explained:
         keys[one.id] = key, max((found[link][1].sureness for link in chain), key=_ORDER.index)
     _add_jobs(growing, keys, situation)
     _add_crash(growing, situation)
+    _add_end(growing, situation)
     _add_unstarted(growing, situation)
     order = sorted(growing, key=lambda key: (*_rank(growing[key]), key))
     place = {key: number for number, key in enumerate(order)}
@@ -107,9 +108,8 @@ def _add_jobs(
 
 def _add_crash(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
     """A head that fell silent took everything with it that was open then: of its own, or with its pod."""
-    ending = situation.ending
-    has_open_job = any(job.status in _OPEN for job in situation.jobs)
-    if not ending.is_crash or ending.ended_at is None or not (ending.cut_off or has_open_job):
+    ending, jobs = situation.ending, situation.cut_off_jobs
+    if not ending.is_crash or ending.ended_at is None or not (ending.cut_off or jobs):
         return
     facts = [Evidence("session", "the head's heartbeats stopped and it never said that it ended", ending.ended_at)]
     if ending.cut_off:
@@ -124,13 +124,26 @@ def _add_crash(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
     cause.evidence += [fact for fact in lost.evidence if fact not in cause.evidence]
     cause.failures += ending.cut_off
     cause.lasting += ending.cut_off
-    cause.ends_job = cause.ends_job or has_open_job
+    cause.ends_job = cause.ends_job or bool(jobs)
+
+
+def _add_end(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
+    """A cluster that was ended over jobs at work."""
+    ending, jobs = situation.ending, situation.cut_off_jobs
+    if ending.is_crash or ending.ended_at is None or not jobs:
+        return
+    names = ", ".join(job.submission_id or job.job_id or "of no name" for job in jobs[:_JOBS_NAMED])
+    fact = Evidence("session", f"the cluster was ended: {ending.reason or 'nobody said why'}", ending.ended_at)
+    title = f"the cluster was ended while job {names} was at work"
+    told = Explanation(title, Sureness.CERTAIN, (fact,), to_ns(ending.ended_at), is_intended=True)
+    growing[_END, ""] = _Growing(_END, told, told.at_ns, [fact], ends_job=True)
 
 
 def _add_unstarted(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
     """Pods that never came up explain a job that never began, and a cluster that never was; its head first."""
-    has_open_job = any(job.status in _OPEN for job in situation.jobs)
-    if growing or (situation.jobs and not has_open_job):
+    if any(not cause.explanation.is_intended for cause in growing.values()):
+        return
+    if situation.jobs and not situation.cut_off_jobs:
         return
     for trouble in situation.kubernetes.troubles:
         if trouble.keeps_from_starting:

@@ -66,7 +66,7 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
         as_of=session.as_of,
         outcome=outcome,
         counts=counts_of(counted["attempts"], counted["failures"], sets, groups),
-        first_cause=None if outcome.is_well else explained.causes[0],
+        first_cause=None if outcome.is_well else next(iter(explained.causes), None),
         causes=explained.causes,
         groups=await _with_logs(asked, groups, sets),
         jobs=scope.jobs,
@@ -112,7 +112,8 @@ def _ending(asked: Asked, cut_off: int) -> Ending:
         return Ending()
     was_closed = session.closed is not None and session.closed.reason != HEAD_LOST
     has_end = was_closed or any(end.role == "head" for end in session.ends)
-    return Ending(session.ended_at, is_crash=not has_end, cut_off=cut_off)
+    said = session.closed.reason if session.closed else next((end.reason for end in session.ends), "")
+    return Ending(session.ended_at, is_crash=not has_end, cut_off=cut_off, reason=said)
 
 
 async def _with_logs(

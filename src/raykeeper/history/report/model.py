@@ -133,6 +133,8 @@ class JobOutcome:
     ended_at: datetime | None
     log: LogSlice | None = None
     """The end of what its driver wrote, of a job that failed."""
+    is_cut_off: bool = False
+    """It was at work when its cluster ended."""
 
 
 @dataclass(frozen=True)

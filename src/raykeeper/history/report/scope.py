@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from raykeeper.history.asked import Asked
-from raykeeper.history.endpoints.joblist import all_jobs
+from raykeeper.history.endpoints.jobs import known_jobs
 from raykeeper.history.report.logslice import driver_log
 from raykeeper.history.report.model import JobOutcome
 from raykeeper.history.report.shaping import job_outcome, uncoloured_log
@@ -33,7 +33,7 @@ class Scope:
 
 async def find_scope(asked: Asked, wanted: str | None) -> Scope:
     """The whole session, or what the name means: a job's id, a submission's, or that of a RayJob. Raises JobUnknown."""
-    jobs = [job_outcome(job) for job in await all_jobs(asked)]
+    jobs = [job_outcome(job) for job in await known_jobs(asked)]
     if wanted is None:
         return Scope(None, None, await _with_driver_logs(asked, jobs))
     found = job_named(jobs, wanted)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from raykeeper.history.endpoints.ended import CLUSTER_ENDED
 from raykeeper.history.report.failures import FailedAttempt, FailureSet
 from raykeeper.history.report.firstcause import Explained
 from raykeeper.history.report.model import (
@@ -93,6 +94,7 @@ def job_outcome(job: Mapping[str, Any]) -> JobOutcome:
         entrypoint=job.get("entrypoint") or "",
         started_at=_time(job.get("start_time")),
         ended_at=_time(job.get("end_time")),
+        is_cut_off=job.get("message") == CLUSTER_ENDED,
     )
 
 

@@ -11,6 +11,7 @@ from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
 from raykeeper.history.report.troubles import Trouble
 
 _NS = 1_000_000_000
+_OPEN = ("PENDING", "RUNNING")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Ending:
     """Its head fell silent without a word."""
     cut_off: int = 0
     """Attempts that were open when the cluster ended."""
+    reason: str = ""
+    """Why it ended, in the words of whoever wrote that down."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,11 @@ class Situation:
     jobs: Sequence[JobOutcome] = ()
     ending: Ending = Ending()
     kubernetes: Kubernetes = Kubernetes()
+
+    @property
+    def cut_off_jobs(self) -> Sequence[JobOutcome]:
+        """Jobs that were at work when the cluster ended, or still are."""
+        return [job for job in self.jobs if job.is_cut_off or job.status in _OPEN]
 
     @property
     def jobs_by_id(self) -> Mapping[str, JobOutcome]:

@@ -41,8 +41,10 @@ class JobExplanation:
 
 
 def explain_jobs(situation: Situation) -> Iterator[JobExplanation]:
-    """Every job that failed or was stopped, with the first rule that knows why."""
+    """Every job that failed or was stopped, with the first rule that knows why; none that went with the cluster."""
     for job in situation.jobs:
+        if job.is_cut_off:
+            continue
         for rule in JOB_RULES:
             found = rule(job, situation)
             if found is not None:

@@ -1,0 +1,146 @@
+"""Why a job failed: its exit code is only the end of it. What its driver said last leads to what happened before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raykeeper.history.report.firstcause import explain_all
+from raykeeper.history.report.model import Outcome, Report, Sureness
+from raykeeper.history.report.shaping import job_outcome
+from raykeeper.history.report.situation import Ending, Situation
+from report_scene import NOW, WORKER, a_job, failed, report_of, traceback_of, worker_died
+
+BOOM = "ZeroDivisionError: division by zero"
+FRAMES = '  File "main.py", line 7, in <module>\n    main()\n  File "worker.py", line 1053, in get_objects\n'
+CRASH = "RpcError: RPC error: Socket closed rpc_code: 14"
+
+
+def ended(words: str, code: int = 1, **more: Any) -> dict[str, Any]:
+    """A job that failed, with the last lines of its driver as Ray puts them into the message."""
+    said = f"Job entrypoint command failed with exit code {code}, last available logs (truncated to 20,000 chars):\n"
+    return a_job("FAILED", driver_exit_code=code, message=said + words, **more)
+
+
+def first(report: Report) -> tuple[str, str, bool]:
+    assert report.first_cause is not None
+    return report.first_cause.rule, report.first_cause.sureness, report.first_cause.ends_job
+
+
+AGAIN = f'{FRAMES}    raise value\nray.exceptions.RayTaskError: ray::step() (pid=7)\n  File "main.py", line 3\n{BOOM}'
+RAISED = [
+    f"Traceback (most recent call last):\n{AGAIN}",
+    AGAIN,
+    f"3 tasks failed for good:\nstep: {BOOM}\nstep: {BOOM}",
+]
+
+
+@pytest.mark.parametrize("words", RAISED, ids=["whole traceback", "cut traceback", "told by the driver itself"])
+async def test_what_a_driver_says_last_leads_to_the_task_that_failed(words: str, tmp_path: Path) -> None:
+    hidden = failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("other", "ValueError: earlier"), seconds=5)
+    task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM), seconds=10)
+    report = await report_of(tmp_path, [*hidden, *task], jobs=[ended(words)])
+    assert first(report) == ("raised_exception", Sureness.CERTAIN, True)
+    assert report.first_cause is not None
+    assert report.first_cause.title == f"step raised {BOOM}"
+    assert len(report.causes) == 2
+
+
+async def test_a_driver_that_says_nothing_of_its_tasks_failed_on_its_own(tmp_path: Path) -> None:
+    task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM))
+    report = await report_of(tmp_path, task, jobs=[ended(f"{FRAMES}    x = None + 1\nTypeError: unsupported operand")])
+    assert first(report) == ("failed_entrypoint", Sureness.CERTAIN, True)
+    assert report.first_cause is not None
+    assert report.first_cause.title.endswith("exited with code 1: TypeError: unsupported operand")
+
+
+@pytest.mark.parametrize(
+    ("exception", "error_type", "rule"),
+    [
+        ("WorkerCrashedError", "WORKER_DIED", "crashed_worker"),
+        ("NodeDiedError", "NODE_DIED", "lost_node"),
+        ("RuntimeEnvSetupError", "RUNTIME_ENV_SETUP_FAILED", "failed_environment"),
+        ("TaskUnschedulableError", "TASK_UNSCHEDULABLE_ERROR", "unschedulable"),
+    ],
+)
+async def test_rays_own_exceptions_lead_to_failures_of_their_kind(
+    exception: str, error_type: str, rule: str, tmp_path: Path
+) -> None:
+    died = worker_died("SYSTEM_ERROR", "EOF", 9)
+    task = failed(1, error_type, "it is gone" if rule != "crashed_worker" else CRASH)
+    job = ended(f"{FRAMES}    raise value\nray.exceptions.{exception}: words that no task has")
+    report = await report_of(tmp_path, [died, *task], jobs=[job])
+    assert (first(report)[0], first(report)[2], len(report.causes)) == (rule, True, 1)
+
+
+async def test_a_driver_that_waited_in_vain_leads_to_tasks_that_never_ran(tmp_path: Path) -> None:
+    waiting = failed(1, "WORKER_DIED", "job ended", worker="", node="", requiredResources={"GPU": 4.0})
+    job = ended(f"{FRAMES}    check_status()\nray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.")
+    report = await report_of(tmp_path, waiting, jobs=[job])
+    assert first(report) == ("never_scheduled", Sureness.LIKELY, True)
+
+
+LOW = (
+    "Unexpected error occurred: 2 worker(s) were killed due to the node running low on memory. Memory on the node (IP: "
+    "10.0.0.9, ID: abc) was 4GB used\nOOM kill reason: too much\nSelected to kill: (Task: task name=build_index, x)\n"
+    "Selected to kill: (Actor(1): task name=_ray_internal_job_actor_x:JobSupervisor.__init__, x)\nTop 10 memory users"
+)
+ENDS = [
+    (
+        ended("", 124, entrypoint="timeout 60 python main.py"),
+        "timed_out_entrypoint",
+        Sureness.CERTAIN,
+        "ran out of time",
+    ),
+    (ended("", 124), "timed_out_entrypoint", Sureness.LIKELY, "ran out of time"),
+    (ended("", 137), "killed_entrypoint", Sureness.CERTAIN, "was ended by SIGKILL"),
+    (ended("", -15), "killed_entrypoint", Sureness.CERTAIN, "was ended by SIGTERM"),
+    (ended("", 3), "failed_entrypoint", Sureness.CERTAIN, "exited with code 3"),
+    (
+        a_job("FAILED", error_type="JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE", message=LOW),
+        "job_out_of_memory",
+        Sureness.CERTAIN,
+        "out of memory: Ray killed build_index on 10.0.0.9",
+    ),
+    (
+        ended(
+            f"{FRAMES}ray.exceptions.RayTaskError: ray::crawl() (pid=1)\n{FRAMES}ray.exceptions.TaskCancelledError: x"
+        ),
+        "cancelled_task_of_job",
+        Sureness.CERTAIN,
+        "crawl was cancelled, and job nightly needed its result",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("job", "rule", "sureness", "title"), ENDS, ids=[f"{n}-{row[1]}" for n, row in enumerate(ENDS)]
+)
+async def test_a_job_without_failed_tasks_is_explained_by_how_it_ended(
+    job: dict[str, Any], rule: str, sureness: Sureness, title: str, tmp_path: Path
+) -> None:
+    report = await report_of(tmp_path, [], jobs=[job])
+    assert (report.outcome, first(report)) == (Outcome.FAILED, (rule, sureness, True))
+    assert report.first_cause is not None
+    assert title in report.first_cause.title
+
+
+async def test_workers_that_ray_ended_behind_a_driver_that_was_gone_did_not_crash(tmp_path: Path) -> None:
+    detail = (
+        "The leased worker has unrecoverable failure. Worker is requested to be destroyed when it is returned. Worker "
+        "exits with an exit code 1. The process receives a SIGTERM."
+    )
+    events = [worker_died("SYSTEM_ERROR", detail, 9), *failed(1, "WORKER_DIED", detail, worker=WORKER)]
+    report = await report_of(tmp_path, events, jobs=[a_job("STOPPED")])
+    assert (report.outcome, first(report)) == (Outcome.STOPPED, ("ended_with_job", Sureness.CERTAIN, True))
+
+
+def test_a_cluster_that_was_ended_over_a_job_at_work_is_why_it_failed() -> None:
+    job = replace(job_outcome(a_job("FAILED")), is_cut_off=True)
+    [cause] = explain_all(Situation((), (job,), Ending(NOW, reason="cluster deleted"))).causes
+    assert (cause.rule, cause.is_intended, cause.ends_job) == ("ended_cluster", True, True)
+    assert cause.title == "the cluster was ended while job nightly was at work"
+    assert "cluster deleted" in cause.evidence[0].text
