@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,30 +94,10 @@ async def balancer(replicas: list[Replica]) -> AsyncIterator[RoundRobin]:
 async def test_no_answer_is_wrong_or_short_whatever_happens_to_replicas(
     calm: Answers, replicas: list[Replica], balancer: RoundRobin
 ) -> None:
-    first, second, third = replicas
-    opening = [asyncio.create_task(balancer.ask(QUESTIONS[0])) for _ in range(6)]
-    await until(lambda: first.is_ingesting and second.is_ingesting, seconds=60)  # the same session, at once
-    first.kill()
-    second.lose_cache()
-    for answer in await asyncio.gather(*opening):
-        assert not answer.is_whole or answer.body == calm[QUESTIONS[0]]
-    await first.start()
-
-    readers = [asyncio.create_task(read(balancer, calm, random.Random(number))) for number in range(READERS)]
-    dice = random.Random(7)
-    for number in range(LOSSES):
-        loser = dice.choice(replicas)
-        loser.lose_cache() if number % 3 == 2 else loser.lose_files(dice)
-        await some_more_answers(balancer, readers)
-    await until(lambda: third.in_flight > 0)
-    third.kill()
-    await some_more_answers(balancer, readers)
-    await third.start()
-    await some_more_answers(balancer, readers)
-    for reader in readers:
-        reader.cancel()
-    for outcome in await asyncio.gather(*readers, return_exceptions=True):
-        assert isinstance(outcome, asyncio.CancelledError), outcome
+    await break_ingests(calm, replicas, balancer)
+    async with reading(calm, balancer) as readers:
+        await lose_caches(replicas, readers)
+        await kill_amid_questions(replicas[2], readers)
     assert balancer.outcomes["broken"] > 0
     for replica in replicas:
         for path in QUESTIONS:
@@ -123,18 +105,66 @@ async def test_no_answer_is_wrong_or_short_whatever_happens_to_replicas(
         assert [line for line in replica.log_lines() if line["msg"] == "request failed by a bug"] == []
 
 
-async def read(balancer: RoundRobin, calm: Answers, dice: random.Random) -> None:
+async def break_ingests(calm: Answers, replicas: list[Replica], balancer: RoundRobin) -> None:
+    """Let several ingest the session at once; one is killed at it, and one loses what it has made so far."""
+    first, second, _ = replicas
+    opening = [asyncio.create_task(balancer.ask(QUESTIONS[0])) for _ in range(6)]
+    await until(lambda: first.is_ingesting and second.is_ingesting, seconds=60)
+    first.kill()
+    second.lose_cache()
+    for answer in await asyncio.gather(*opening):
+        assert not answer.is_whole or answer.body == calm[QUESTIONS[0]]
+    await first.start()
+
+
+async def lose_caches(replicas: list[Replica], readers: Readers) -> None:
+    dice = random.Random(7)
+    for number in range(LOSSES):
+        loser = dice.choice(replicas)
+        if number % 3 == 2:
+            loser.lose_cache()
+        else:
+            loser.lose_files(dice)
+        await readers.hear_more()
+
+
+async def kill_amid_questions(replica: Replica, readers: Readers) -> None:
+    await until(lambda: replica.in_flight > 0)
+    replica.kill()
+    await readers.hear_more()
+    await replica.start()
+    await readers.hear_more()
+
+
+@dataclass(frozen=True)
+class Readers:
+    """People who ask on and on, each one question at a time."""
+
+    balancer: RoundRobin
+    tasks: Sequence[asyncio.Task[None]]
+
+    async def hear_more(self) -> None:
+        """Return once they heard some more answers, or one of them a wrong one."""
+        outcomes = self.balancer.outcomes
+        wanted = outcomes["answered"] + 2 * READERS
+        await until(lambda: outcomes["answered"] >= wanted or any(task.done() for task in self.tasks), seconds=120)
+
+
+@asynccontextmanager
+async def reading(calm: Answers, balancer: RoundRobin) -> AsyncIterator[Readers]:
+    """Readers for as long as the block takes; it fails if one of them heard a wrong answer."""
+    tasks = [asyncio.create_task(read(calm, balancer, random.Random(number))) for number in range(READERS)]
+    yield Readers(balancer, tasks)
+    for task in tasks:
+        task.cancel()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(outcome, asyncio.CancelledError), outcome
+
+
+async def read(calm: Answers, balancer: RoundRobin, dice: random.Random) -> None:
     """Ask on and on; every answer is the right one, or says that it is not all yet."""
     while True:
         path = dice.choice(QUESTIONS)
         answer = await balancer.ask(path)
         assert answer.status == 200, f"{path}: {answer.status} {answer.body}"
         assert not answer.is_whole or answer.body == calm[path], path
-
-
-async def some_more_answers(balancer: RoundRobin, readers: list[asyncio.Task[None]]) -> None:
-    """Return once each reader has heard something since."""
-    wanted = balancer.outcomes["answered"] + 2 * READERS
-    await until(
-        lambda: balancer.outcomes["answered"] >= wanted or any(reader.done() for reader in readers), seconds=120
-    )
