@@ -68,12 +68,15 @@ EVENTS = [
     worker_lifecycle(GONE_WORKER, "DEAD", 5, deathInfo={"exitType": "USER_ERROR", "exitDetail": "boom"}),
     of_the_gcs("driver_job_definition", jobId=base64_id("01000000"), driverPid="9", driverNodeId=base64_id(HEAD)),
     job_lifecycle("01000000", "CREATED", 1),
+    of_the_gcs("driver_job_definition", jobId=base64_id("02000000"), driverPid="9", driverNodeId=base64_id(HEAD)),
+    job_lifecycle("02000000", "FINISHED", 9),
     *finished_task(1),
     definition(task_id(2)),
     lifecycle(task_id(2), [("RUNNING", 2)], workerId=base64_id(WORKER)),
 ]
 POLLED_JOBS = [
     {"type": "SUBMISSION", "job_id": "01000000", "submission_id": "works", "status": "RUNNING", "end_time": None},
+    {"type": "SUBMISSION", "job_id": "02000000", "submission_id": "unknown", "status": "RUNNING", "end_time": None},
     {"type": "SUBMISSION", "job_id": None, "submission_id": "done", "status": "SUCCEEDED", "end_time": 5},
 ]
 
@@ -145,6 +148,7 @@ async def test_a_job_that_was_at_work_failed_with_its_cluster(app: ASGIApp, *, i
     assert (jobs["works"]["status"], jobs["works"].get("message"), jobs["works"]["end_time"]) == expected
     assert (await ask(app, "/api/jobs/works")).body == jobs["works"]
     assert (jobs["done"]["status"], jobs["done"]["end_time"]) == ("SUCCEEDED", 5)
+    assert jobs["unknown"]["status"] == "RUNNING"  # its driver ended by itself, and no poll saw how
 
 
 async def test_the_frontend_sees_a_living_node_so_that_it_offers_its_logs(app: ASGIApp) -> None:
@@ -155,4 +159,3 @@ async def test_the_frontend_sees_a_living_node_so_that_it_offers_its_logs(app: A
 def test_a_job_that_waited_for_its_driver_failed_too() -> None:
     waiting = {"status": "PENDING", "message": "waits"}
     assert ended_job(waiting, ENDED_AT) == {"status": "FAILED", "message": CLUSTER_ENDED, "end_time": ENDED_MS}
-    assert ended_job(waiting, None) == waiting

@@ -36,11 +36,19 @@ DETAILED = (
     "driver_exit_code",
 )
 
+FINISHED_DRIVERS = "SELECT job_id FROM jobs WHERE finished_ns IS NOT NULL"
+
 
 async def known_jobs(asked: Asked) -> list[dict[str, Any]]:
-    """All jobs; none of a dead cluster is at work."""
-    end = ended_at(asked.session)
-    return [ended_job(job, end) for job in await all_jobs(asked)]
+    """All jobs; of a dead cluster's, those whose drivers were at work to the end failed with it.
+
+    Where a driver ended by itself after the last poll, nobody knows how: its job stays as it was polled.
+    """
+    jobs, end = await all_jobs(asked), ended_at(asked.session)
+    if end is None:
+        return jobs
+    over = {row["job_id"] for row in await asked.rows(FINISHED_DRIVERS)}
+    return [job if job.get("job_id") in over else ended_job(job, end) for job in jobs]
 
 
 async def list_jobs(_: Request, asked: Asked) -> Response:
