@@ -30,6 +30,8 @@ from raykeeper.api.crd.kubernetes import KubernetesTypes
 from raykeeper.api.crd.rendering import to_yaml
 from raykeeper.collector import environment as collector_environment
 from raykeeper.history import environment as history_environment
+from raykeeper.history.keeper.operations import OPERATIONS
+from raykeeper.history.keeper.reference import operations_reference
 from raykeeper.operator import environment as operator_environment
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -146,7 +148,20 @@ def undocumented_variable(sources: Iterable[Path]) -> str | None:
     return next(iter(sorted(names - documented)), None)
 
 
-PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "settings.md": settings_page}
+_REST_NOTICE = "<!-- What follows is written by `make generate` from the code; edit the code. -->\n"
+
+
+def keeper_api_page() -> str:
+    """What a person wrote about the JSON API, then every operation."""
+    written, _, _ = (DOCS / "keeper-api.md").read_text().partition(_REST_NOTICE)
+    return f"{written}{_REST_NOTICE}\n{operations_reference(OPERATIONS)}"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "settings.md": settings_page,
+    "keeper-api.md": keeper_api_page,
+}
 
 
 def generated_files() -> Iterator[tuple[Path, str]]:

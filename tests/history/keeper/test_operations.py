@@ -16,6 +16,7 @@ from raykeeper.history.keeper.openapi import openapi_document
 from raykeeper.history.keeper.operation import PREFIX, Call, Operation, Query
 from raykeeper.history.keeper.operations import OPERATIONS
 from raykeeper.history.keeper.queries import parse_query
+from raykeeper.history.keeper.reference import operations_reference
 
 
 class Asked(Query, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,3 +113,30 @@ async def test_an_operation_about_a_session_is_answered_below_its_prefix_too(sce
     assert below.status == latest.status == 200
     assert below.content == latest.content
     assert latest.headers["x-raykeeper-as-of"] == "2026-11-15T20:00:00+00:00"
+
+
+class Written(msgspec.Struct):
+    size: int
+    """In bytes, as the store counts them."""
+    parts: tuple[Told, ...] = ()
+
+
+def test_what_the_code_says_under_a_field_describes_it() -> None:
+    listing = Operation("list_written", "/written", "Written", Asked, Written, tell)
+    schemas = openapi_document([listing])["components"]["schemas"]
+    assert schemas["Written"]["properties"]["size"]["description"] == "In bytes, as the store counts them."
+    assert set(schemas) == {"Told", "Written", "Problem"}
+
+
+def test_a_row_becomes_a_section_of_the_documentation() -> None:
+    section = operations_reference([TELLING])
+    assert "## `tell_names`: names" in section
+    assert f"`GET {PREFIX}/names/{{namespace}}`" in section
+    assert "| `limit` | integer 1 to 100 | `50` | Rows of a page. |" in section
+    assert "| `names` | list of string |  |" in section
+
+
+def test_every_parameter_of_the_api_says_what_it_means() -> None:
+    document = openapi_document(OPERATIONS)
+    parameters = [one for path in document["paths"].values() for one in path["get"]["parameters"]]
+    assert [one["name"] for one in parameters if not one["description"]] == []

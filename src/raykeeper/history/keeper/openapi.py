@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from raykeeper.history.keeper.descriptions import described
 from raykeeper.history.keeper.operation import PREFIX, Operation
 from raykeeper.history.keeper.problems import WORDS, Problem
 
@@ -30,7 +31,8 @@ Json = dict[str, Any]
 def openapi_document(operations: Sequence[Operation[Any]]) -> Json:
     """The whole document, in OpenAPI 3.1."""
     types = [Problem, *(operation.answer for operation in operations), *(operation.query for operation in operations)]
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    schemas, plain = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    components = described(plain, types)
     refused, answers = schemas[0], schemas[1 : 1 + len(operations)]
     queries = {operation.query.__name__ for operation in operations}
     return {
@@ -67,11 +69,9 @@ def _query_parameters(schema: Json) -> Iterable[Json]:
     """One parameter for each field of the query's struct."""
     required = schema.get("required", [])
     for name, given in schema.get("properties", {}).items():
-        shape = {key: value for key, value in _without_null(given).items() if key not in ("description", "default")}
-        default = given.get("default")
-        if default is not None:
-            shape["default"] = default
-        text = given.get("description", "")
+        told = _without_null(given)
+        shape = {key: value for key, value in told.items() if key != "description" and value is not None}
+        text = told.get("description", "")
         yield {"name": name, "in": "query", "required": name in required, "description": text, "schema": shape}
 
 
