@@ -7,6 +7,7 @@ import itertools
 import random
 import re
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -133,3 +134,22 @@ def test_found_is_what_a_plain_search_finds(
             assert search.skipped.reasons == {}
 
     asyncio.run(compare())
+
+
+async def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
+    store, frame = local_store(tmp_path), b"a line of some log that says nothing at all\n" * 5_000
+    packs = PackBuilder(store)
+    for number in range(400):
+        packs.add("worker-1.out", frame, offset=number * len(frame))
+        if number % 50 == 49:
+            await packs.put()
+    wanted = Wanted("needle", ignores_case=True)
+    search = LogSearch(LogStore(store, ManualClock()), SESSION, wanted, make_matcher(wanted))
+    tracemalloc.start()
+    try:
+        searched = sum([step.text_bytes async for step in search.steps()])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert searched == 400 * len(frame) > 80_000_000
+    assert peak < 50_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raykeeper.history.search.matching import LINE_BYTES, Matcher
 from raykeeper.history.search.stretches import Stretch
@@ -71,8 +71,9 @@ def scan(batch: Sequence[Stretch], packed: Packed, matcher: Matcher) -> Scanned:
         except DamagedPack as exc:
             damaged.setdefault(stretch.piece.pack, str(exc))
             texts.append((stretch, None))
-    runs = (_searched(run, matcher) for run in _runs(texts))
-    return Scanned(tuple(runs), tuple(damaged.items()))
+    runs = list(_runs(texts))
+    texts.clear()  # they are in the runs by now, and each is megabytes
+    return Scanned(tuple(_searched(run, matcher) for run in runs), tuple(damaged.items()))
 
 
 def _text(stretch: Stretch, packed: Packed) -> bytes:
@@ -114,7 +115,5 @@ def _searched(run: Run, matcher: Matcher) -> Run:
     end = run.tail_start - run.start if run.goes_on else len(run.text)
     if begin >= end:
         return run
-    hits = matcher.find(run.text[begin:end])
-    base = run.start + begin
-    shown = tuple((base + start, base + stop) for start, stop in hits)
-    return Run(run.stored, run.start, run.text, run.goes_before, run.goes_on, run.looks_behind, shown)
+    found = (span for span in matcher.find(run.text) if begin <= span[0] < end)
+    return replace(run, hits=tuple((run.start + start, run.start + stop) for start, stop in found))

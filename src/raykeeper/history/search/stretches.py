@@ -13,7 +13,7 @@ from itertools import pairwise
 from raykeeper.history.search.asking import Wanted
 from raykeeper.layout.logs import Hole, Slice, StoredLog, plan_read
 
-BATCH_BYTES = 8 << 20
+BATCH_BYTES = 4 << 20
 """Of text that is searched in one go: long enough for a thread to be worth it, short enough for a few at a time."""
 
 
