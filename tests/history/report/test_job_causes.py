@@ -49,6 +49,20 @@ async def test_what_a_driver_says_last_leads_to_the_task_that_failed(words: str,
     assert len(report.causes) == 2
 
 
+RELAYED = (
+    "(raylet) Task fetch failed. There are 2 retries remaining, so the task will be retried. Error: User exception:\n"
+    'ray::fetch() (pid=7)\n  File "main.py", line 37, in fetch\n    raise x\nConnectionError: page 2 did not answer'
+)
+
+
+@pytest.mark.parametrize("words", [f"{RAISED[2]}\n{RELAYED}", f"{RAISED[0]}\n{RELAYED}"], ids=["told", "raised"])
+async def test_errors_that_ray_relays_into_a_drivers_log_are_not_the_drivers(words: str, tmp_path: Path) -> None:
+    task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM))
+    report = await report_of(tmp_path, task, jobs=[ended(words)])
+    assert report.first_cause is not None
+    assert report.first_cause.title == f"step raised {BOOM}"
+
+
 async def test_a_driver_that_says_nothing_of_its_tasks_failed_on_its_own(tmp_path: Path) -> None:
     task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM))
     report = await report_of(tmp_path, task, jobs=[ended(f"{FRAMES}    x = None + 1\nTypeError: unsupported operand")])

@@ -194,3 +194,12 @@ def test_troubles_are_in_the_order_of_time() -> None:
     states = (pod(1), pod(12, OOM_KILLED), pod(30, disruption="EvictionByEvictionAPI"))
     found: list[Trouble] = list(troubles_of(KubeFacts(states)))
     assert [one.rule for one in found] == ["oom_killed_container", "evicted_pod"]
+
+
+async def test_what_is_missing_of_kubernetes_is_said(tmp_path: Path) -> None:
+    nothing = await report_of(tmp_path / "nothing", [])
+    assert [one.what for one in nothing.unknown] == ["nothing of Kubernetes"]
+    lossy = await report_of(tmp_path / "lossy", [], facts=KubeFacts((pod(1),), lost_events=7))
+    assert ["7 Events were lost" in one.text for one in lossy.unknown] == [True]
+    complete = await report_of(tmp_path / "complete", [], facts=KubeFacts((pod(1),)))
+    assert complete.unknown == ()

@@ -29,7 +29,7 @@ from raykeeper.history.report.shaping import (
 from raykeeper.history.report.situation import Ending, Kubernetes, Situation
 from raykeeper.history.report.statements import COUNTED_ATTEMPTS, FIRST_FAILURES, GROUPED_FAILURES
 from raykeeper.history.report.troubles import troubles_of
-from raykeeper.history.report.unknowns import unknowns_of
+from raykeeper.history.report.unknowns import unknowns_of, unknowns_of_kubernetes
 from raykeeper.layout.records import HEAD_LOST
 
 __all__ = ["GROUPS_LIMIT", "JobUnknown", "make_report"]
@@ -53,8 +53,8 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
     [counted] = await asked.rows(COUNTED_ATTEMPTS, {"job_id": scope.job_id})
     sets = await _failure_sets(asked, scope)
     ending = _ending(asked, counted["cut_off"])
-    kubernetes = _kubernetes(asked, await asked.kube_facts())
-    explained = explain_all(Situation(sets, scope.jobs, ending, kubernetes))
+    facts = await asked.kube_facts()
+    explained = explain_all(Situation(sets, scope.jobs, ending, _kubernetes(asked, facts)))
     groups = [group_of(one, explained, counted["attempts"]) for one in sets[:GROUPS_LIMIT]]
     outcome = outcome_of(explained, sets, scope.jobs, is_over=ending.ended_at is not None)
     session = asked.session
@@ -70,7 +70,7 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
         causes=explained.causes,
         groups=await _with_logs(asked, groups, sets),
         jobs=scope.jobs,
-        unknown=_unknown(asked, ending),
+        unknown=_unknown(asked, ending, facts),
     )
     return without_secrets(report)
 
@@ -127,7 +127,8 @@ async def _with_logs(
     return tuple(shown)
 
 
-def _unknown(asked: Asked, ending: Ending) -> tuple[Unknown, ...]:
-    if not isinstance(asked.session, OpenedSession):
-        return ()
-    return tuple(Unknown(what, text) for what, text in unknowns_of(asked.session, ending))
+def _unknown(asked: Asked, ending: Ending, facts: KubeFacts) -> tuple[Unknown, ...]:
+    session = asked.session
+    found = list(unknowns_of(session, ending)) if isinstance(session, OpenedSession) else []
+    found += unknowns_of_kubernetes(facts, session.record.cluster_uid if session.record else "")
+    return tuple(Unknown(what, text) for what, text in found)

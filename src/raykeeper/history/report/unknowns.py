@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.report.situation import Ending
 
@@ -22,6 +23,16 @@ def unknowns_of(session: OpenedSession, ending: Ending) -> Iterator[tuple[str, s
         yield "no end", "the head never said that it ended, so its last seconds are missing and open tasks stay open"
     elif session.ended_at is None:
         yield "still running", f"what happened after {session.as_of:%Y-%m-%d %H:%M:%S} UTC is not in it"
+
+
+def unknowns_of_kubernetes(facts: KubeFacts, cluster_uid: str) -> Iterator[tuple[str, str]]:
+    """What Kubernetes said and nobody has; of a session outside Kubernetes nothing is missing."""
+    if cluster_uid and facts.is_empty:
+        yield "nothing of Kubernetes", "nobody recorded what happened to its pods, so Ray's own words are all there is"
+    if not facts.is_complete:
+        lost = f"{facts.lost_pods} states of pods and {facts.lost_events} Events were lost"
+        rest = f"{facts.unread_segments} older objects were left out, {facts.unreadable} lines could not be read"
+        yield "lost of Kubernetes", f"{lost}, {rest}"
 
 
 def _gaps(session: OpenedSession) -> Iterator[tuple[str, str]]:

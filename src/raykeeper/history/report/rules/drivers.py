@@ -11,6 +11,10 @@ from raykeeper.history.report.model import JobOutcome
 
 _FRAME = '  File "'
 _TRACEBACK = "Traceback (most recent call last):"
+_HEADING = "Job entrypoint command failed with exit code"
+"""How Ray begins the message of a job, before the driver's last lines."""
+_RELAYED = re.compile(r"\n(?=\((?:raylet|[^()\n]{0,200}\bpid=))")
+"""Where a line begins that Ray wrote into the driver's log for others: `(raylet) Task fetch failed`, `(step pid=7)`."""
 _LEAST_CHARS = 8  # shorter words may stand in any log
 _RAY_ERROR = re.compile(r"ray\.exceptions\.(\w+)")
 _RAY_ERRORS = {
@@ -36,9 +40,17 @@ def last_words(job: JobOutcome) -> str:
 
 def raised_by_driver(job: JobOutcome) -> str:
     """The exception at the end of the driver's log, or nothing."""
-    words = last_words(job)
-    trace = words.rpartition(_TRACEBACK)[2] if _TRACEBACK in words else words
+    trace = _trace(last_words(job))
     return headline(trace) if _FRAME in trace else ""
+
+
+def _trace(words: str) -> str:
+    """The driver's last traceback, also one whose beginning was cut off; not those that Ray relays of its tasks."""
+    _, mark, trace = words.rpartition(_TRACEBACK)
+    if not mark:
+        rest = words.partition("\n")[2] if words.startswith(_HEADING) else words
+        trace = rest if rest[:1].isspace() else ""
+    return _RELAYED.split(trace, maxsplit=1)[0]
 
 
 def telling_words(job: JobOutcome) -> str:
