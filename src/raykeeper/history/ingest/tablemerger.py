@@ -31,7 +31,7 @@ from raykeeper.history.tables import (
 RANGES_PER_LIST_FILE = 8
 """Ranges of tasks whose narrow rows share a file: one of about 10 MB where the wide ones have 2 to 3 MB each."""
 _WIDE_ROW_GROUP = 10_240  # a page of details reads few of these
-_NARROW_ROW_GROUP = 61_440
+_NARROW_ROW_GROUP = 20_480  # a first page reads one of them; smaller ones make footers that cost more than they save
 
 _ENTITIES = {
     NODES: ("state IS DISTINCT FROM 'DEAD'", None),
