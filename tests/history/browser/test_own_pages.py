@@ -13,7 +13,7 @@ import pytest
 from bed.npm import npm_is_missing
 from history.browser.accessibility import barriers_of, install_axe, overflow_of
 from history.browser.dead_session import put_dead_session, serving_process
-from history.browser.own_pages import LONG_NAME, OWN_PAGES, OwnPage
+from history.browser.own_pages import LONG_NAME, OWN_PAGES, PREFIX, OwnPage
 from history.browser.tab import Tab
 from history_scene import STARTED_AT, local_store, put_session
 from raycapture import RayCapture
@@ -98,6 +98,15 @@ async def test_a_table_is_narrowed_while_one_types(tab: Tab, site: str) -> None:
     )
     await tab.shows(["1 of 20"])
     assert "session_00008" not in await tab.text()
+
+
+async def test_the_address_of_a_report_is_copied(tab: Tab, site: str) -> None:
+    await tab.open(f"{site}{PREFIX}/report")
+    await tab.shows(["Copy link"])
+    await tab.run("navigator.clipboard.writeText = async text => { window.copied = text }")
+    await tab.click("Copy link", "button")
+    await tab.shows(["Copied"])
+    assert await tab.value_of("window.copied") == f"{site}{PREFIX}/report"
 
 
 async def test_what_axe_finds_is_noticed(tab: Tab, site: str) -> None:

@@ -12,7 +12,7 @@ from asking import ask
 from history_scene import Scene, a_scene
 from raykeeper.history.pages.frame import Crumb, page_response
 from raykeeper.history.pages.markup import Html, join, tag
-from raykeeper.history.pages.widgets import Bar, bar_chart, counted, duration, facts, moment, pager, table
+from raykeeper.history.pages.widgets import counted, duration, facts, moment, pager, table
 
 SCRIPT_LIMIT_BYTES = 4096
 
@@ -49,11 +49,6 @@ def test_a_table_names_its_columns_and_rows() -> None:
     assert re.findall(r'<th scope="(\w+)">', made) == ["col", "col", "row", "row"]
     assert "<caption>Things</caption>" in made
     assert '<p hidden class="narrowing">' in made, "what only a script can do is not shown without one"
-
-
-def test_a_chart_tells_its_values_as_text() -> None:
-    assert 'aria-label="Tasks: done 3, failed 1"' in bar_chart("Tasks", [Bar("done", 3), Bar("failed", 1, "bad")])
-    assert bar_chart("Tasks", []) == ""
 
 
 def test_facts_without_a_value_are_left_out() -> None:

@@ -10,7 +10,18 @@ from starlette.responses import HTMLResponse
 from raykeeper.history.pages.addresses import report_path, session_crumbs, session_path
 from raykeeper.history.pages.frame import Crumb, page_response
 from raykeeper.history.pages.markup import EMPTY, Html, join, tag
-from raykeeper.history.pages.widgets import Tone, badge, counted, facts, link, moment, quiet, status_badge, table
+from raykeeper.history.pages.widgets import (
+    Tone,
+    badge,
+    copy_button,
+    counted,
+    facts,
+    link,
+    moment,
+    quiet,
+    status_badge,
+    table,
+)
 from raykeeper.history.report.model import Cause, Evidence, FailureGroup, JobOutcome, Outcome, Report, Unknown
 from raykeeper.layout.keys import SessionId
 
@@ -62,7 +73,7 @@ def _verdict(report: Report) -> Html:
             ("Everything else about it", link("Ray dashboard", session_path(_session(report)))),
         ]
     )
-    return join([tag("p", badge(words, tone), attempts), about])
+    return join([tag("p", badge(words, tone), attempts, " ", copy_button("Copy link")), about])
 
 
 def _first_cause(cause: Cause | None) -> Html:

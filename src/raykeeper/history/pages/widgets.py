@@ -1,9 +1,8 @@
-"""The pieces that pages are made of: tables, facts, badges, times, pagers, bars. Pure."""
+"""The pieces that pages are made of: tables, facts, badges, times, pagers. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -14,7 +13,6 @@ Tone = Literal["good", "bad", "warn", "busy", "quiet"]
 _STATES: dict[State, Tone] = {State.RUNNING: "busy", State.ENDED: "quiet", State.CRASHED: "bad"}
 _STATUSES: dict[str, Tone] = {"SUCCEEDED": "good", "FAILED": "bad", "STOPPED": "warn", "RUNNING": "busy"}
 _UNBROKEN = "\u00a0"  # a number stays beside its unit
-_BAR_HEIGHT, _BAR_WIDTH, _LABEL_WIDTH = 18, 360, 200
 
 
 def table(
@@ -95,6 +93,11 @@ def link(words: str, href: str) -> Html:
     return tag("a", words, href=href)
 
 
+def copy_button(words: str, href: str = "") -> Html:
+    """Copies an address, or that of the page; hidden where no script runs."""
+    return tag("button", words, type="button", data_copies=href, hidden=True)
+
+
 def quiet(words: str) -> Html:
     """Said beside what matters."""
     return tag("span", words, class_="quiet")
@@ -116,41 +119,3 @@ def pager(*, first: str | None, following: str | None, words: tuple[str, str] = 
     to_next = tag("a", words[1], href=following, rel="next") if following else EMPTY
     links = [one for one in (to_first, to_next) if one]
     return tag("nav", *links, aria_label="Pages", class_="pager") if links else EMPTY
-
-
-@dataclass(frozen=True)
-class Bar:
-    label: str
-    value: float
-    tone: Tone = "quiet"
-    shown: str = ""
-    """The value in words; the number itself where empty."""
-
-
-def bar_chart(title: str, bars: Sequence[Bar]) -> Html:
-    """Horizontal bars as SVG, with all values as text for who does not see them."""
-    if not bars:
-        return EMPTY
-    most = max(bar.value for bar in bars) or 1.0
-    rows = [_bar(number, bar, most) for number, bar in enumerate(bars)]
-    size = (_LABEL_WIDTH + _BAR_WIDTH + 120, len(bars) * (_BAR_HEIGHT + 8))
-    told = f"{title}: {', '.join(f'{bar.label} {_value(bar)}' for bar in bars)}"
-    return tag("svg", *rows, viewBox=f"0 0 {size[0]} {size[1]}", class_="bars", role="img", aria_label=told)
-
-
-def _bar(number: int, bar: Bar, most: float) -> Html:
-    top = number * (_BAR_HEIGHT + 8)
-    width = round(_BAR_WIDTH * bar.value / most, 1)
-    middle = top + _BAR_HEIGHT - 5
-    label = bar.label if len(bar.label) <= 28 else bar.label[:27] + "…"
-    return join(
-        [
-            tag("text", label, x=_LABEL_WIDTH - 8, y=middle, text_anchor="end"),
-            tag("rect", x=_LABEL_WIDTH, y=top, width=width, height=_BAR_HEIGHT, class_=bar.tone),
-            tag("text", _value(bar), x=_LABEL_WIDTH + width + 6, y=middle),
-        ]
-    )
-
-
-def _value(bar: Bar) -> str:
-    return bar.shown or f"{bar.value:g}"

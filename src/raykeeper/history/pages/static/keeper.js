@@ -29,16 +29,12 @@ for (const box of document.querySelectorAll("input[data-narrows]")) {
   });
 }
 
-// Buttons that copy: an address relative to this page, or the text of an element.
+// Buttons that copy an address relative to this page.
 for (const button of document.querySelectorAll("button[data-copies]")) {
   if (!navigator.clipboard) continue; // only pages from localhost or over TLS may write it
   button.hidden = false;
   button.addEventListener("click", async () => {
-    const wanted = button.dataset.copies;
-    const text = wanted.startsWith("#")
-      ? document.querySelector(wanted)?.textContent
-      : new URL(wanted, location.href).href;
-    await navigator.clipboard.writeText(text ?? "");
+    await navigator.clipboard.writeText(new URL(button.dataset.copies, location.href).href);
     const words = button.textContent;
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = words; }, 1500);
