@@ -23,6 +23,8 @@ from raykeeper.history.storeclock import StoreClock
 from raykeeper.layout.keys import SessionId
 from raykeeper.storage.store import ObjectStore
 
+READ_SECONDS = 120.0  # a large session on a busy machine
+
 
 @asynccontextmanager
 async def whole_server(
@@ -51,7 +53,7 @@ async def whole_server(
         return (await sessions.open(session)).progress.is_done
 
     try:
-        await eventually(is_read)
+        await eventually(is_read, seconds=READ_SECONDS)
         yield make_app(parts)
     finally:
         await sessions.close()

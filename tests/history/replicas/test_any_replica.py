@@ -30,45 +30,48 @@ from whole_history import whole_server
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(600)]
 
-SPEC = SessionSpec(tasks=20_000)
-PREFIX = f"/s/{SPEC.id.namespace}/{SPEC.id.cluster}/{SPEC.id.session}"
-QUESTIONS = tuple(
-    f"{PREFIX}{path}"
-    for path in (
-        "/api/v0/tasks?limit=500",
-        "/api/v0/tasks?limit=50&detail=1",
-        "/api/v0/tasks?filter_keys=state&filter_predicates=%3D&filter_values=FAILED&limit=300",
-        "/api/v0/tasks?filter_keys=name&filter_predicates=%3D&filter_values=step_3",
-        "/api/v0/tasks/summarize",
-        "/api/v0/tasks/summarize?summary_by=lineage",
-        "/api/v0/nodes?detail=1",
-        "/api/v0/workers",
-        "/api/jobs/",
-    )
+QUESTIONS = (
+    "/api/v0/tasks?limit=500",
+    "/api/v0/tasks?limit=50&detail=1",
+    "/api/v0/tasks?filter_keys=state&filter_predicates=%3D&filter_values=FAILED&limit=300",
+    "/api/v0/tasks?filter_keys=name&filter_predicates=%3D&filter_values=step_3",
+    "/api/v0/tasks/summarize",
+    "/api/v0/tasks/summarize?summary_by=lineage",
+    "/api/v0/nodes?detail=1",
+    "/api/v0/workers",
+    "/api/jobs/",
 )
 READERS = 4
 LOSSES = 6
 
 Answers = dict[str, Any]
+"""By path."""
+
+
+@pytest.fixture(params=[20_000, pytest.param(100_000, marks=pytest.mark.soak)])
+def spec(request: pytest.FixtureRequest) -> SessionSpec:
+    """The larger one is shown in parts before it is read."""
+    return SessionSpec(tasks=request.param)
 
 
 @pytest.fixture
-async def store(minio: Minio, bucket: str, tmp_path: Path) -> ObjectStore:
+async def store(minio: Minio, bucket: str, tmp_path: Path, spec: SessionSpec) -> ObjectStore:
     """The session in a bucket, and the same in a local folder."""
     remote = open_store(read_store_settings("s3", "", s3_environment(minio, bucket)))
     local = open_store(parse_store_url(f"file://{tmp_path}/calm-store", {}))
-    for key, data in segments(SPEC):
+    for key, data in segments(spec):
         await asyncio.gather(*(one.put(key.key, data) for one in (remote, local)))
     for one in (remote, local):
-        await write_records(one, SPEC)
+        await write_records(one, spec)
     return local
 
 
 @pytest.fixture
-async def calm(store: ObjectStore, tmp_path: Path) -> Answers:
+async def calm(store: ObjectStore, tmp_path: Path, spec: SessionSpec) -> Answers:
     """What a server says that nobody disturbs."""
-    async with whole_server(store, SPEC.id, tmp_path / "calm") as app:
-        answers = {path: await ask(app, path) for path in QUESTIONS}
+    prefix = f"/s/{spec.id.namespace}/{spec.id.cluster}/{spec.id.session}"
+    async with whole_server(store, spec.id, tmp_path / "calm") as app:
+        answers = {prefix + path: await ask(app, prefix + path) for path in QUESTIONS}
     assert {answer.status for answer in answers.values()} == {200}
     return {path: answer.body for path, answer in answers.items()}
 
@@ -100,20 +103,21 @@ async def test_no_answer_is_wrong_or_short_whatever_happens_to_replicas(
         await kill_amid_questions(replicas[2], readers)
     assert balancer.outcomes["broken"] > 0
     for replica in replicas:
-        for path in QUESTIONS:
-            assert (await balancer.ask_one(replica, path)).body == calm[path]
+        for path, right in calm.items():
+            assert (await balancer.ask_one(replica, path)).body == right
         assert [line for line in replica.log_lines() if line["msg"] == "request failed by a bug"] == []
 
 
 async def break_ingests(calm: Answers, replicas: list[Replica], balancer: RoundRobin) -> None:
     """Let several ingest the session at once; one is killed at it, and one loses what it has made so far."""
     first, second, _ = replicas
-    opening = [asyncio.create_task(balancer.ask(QUESTIONS[0])) for _ in range(6)]
+    path = next(iter(calm))
+    opening = [asyncio.create_task(balancer.ask(path)) for _ in range(6)]
     await until(lambda: first.is_ingesting and second.is_ingesting, seconds=60)
     first.kill()
     second.lose_cache()
     for answer in await asyncio.gather(*opening):
-        assert not answer.is_whole or answer.body == calm[QUESTIONS[0]]
+        assert not answer.is_whole or answer.body == calm[path]
     await first.start()
 
 
@@ -164,7 +168,7 @@ async def reading(calm: Answers, balancer: RoundRobin) -> AsyncIterator[Readers]
 async def read(calm: Answers, balancer: RoundRobin, dice: random.Random) -> None:
     """Ask on and on; every answer is the right one, or says that it is not all yet."""
     while True:
-        path = dice.choice(QUESTIONS)
+        path = dice.choice(list(calm))
         answer = await balancer.ask(path)
         assert answer.status == 200, f"{path}: {answer.status} {answer.body}"
         assert not answer.is_whole or answer.body == calm[path], path
