@@ -261,6 +261,14 @@ async def test_the_page_shows_hits_marked_and_a_link_to_go_on(scene: Scene) -> N
     assert "Nothing holds that." in (await ask(scene.app, f"{session_url()}/search?text=absent")).text
 
 
+async def test_a_page_keeps_its_size_whatever_is_asked_for(scene: Scene) -> None:
+    await put(scene, {"worker-1.out": ("<needle>" * 100 + "\n") * 500})
+    page = await ask(scene.app, f"{session_url()}/search?text=needle&limit=200&context=10")
+    assert page.status == 200
+    assert page.text.count("<mark>") == 30
+    assert len(page.content) < 200_000
+
+
 def test_lines_longer_than_the_limit_are_cut_where_they_are_found() -> None:
     text = b"x" * matching.LINE_BYTES + b"needle\n"
     assert matching.PlainMatcher("needle").find(text) == [(matching.LINE_BYTES, matching.LINE_BYTES + 6)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
+import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,8 +13,11 @@ from raykeeper.history.answers import InvalidQuery
 from raykeeper.history.asked import Asked
 from raykeeper.history.keeper.operation import Query
 from raykeeper.history.keeper.search import (
+    HITS,
+    SECONDS,
     SearchQuery,
     SessionsSearchQuery,
+    WordsQuery,
     search_in_session,
     search_in_sessions,
 )
@@ -23,6 +27,9 @@ from raykeeper.history.pages.logpart import log_part_page
 from raykeeper.history.pages.search import session_search_page, sessions_search_page
 from raykeeper.history.parts import Parts
 from raykeeper.history.search.logparts import read_part
+
+_CONTEXT_LIMIT = 4  # thirty hits of nine lines of 400 characters: a page stays below 200 kB
+W = TypeVar("W", bound=WordsQuery)
 
 
 class LogPartQuery(Query, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +48,7 @@ async def get_session_search_page(request: Request, asked: Asked, parts: Parts) 
     if "text" not in given:
         return session_search_page(session, given, None)
     try:
-        answer = await search_in_session(parts, session, page_query(given, SearchQuery))
+        answer = await search_in_session(parts, session, _for_page(page_query(given, SearchQuery)))
     except InvalidQuery as exc:
         return session_search_page(session, given, None, _sentence(exc), 400)
     return session_search_page(session, given, answer)
@@ -53,7 +60,7 @@ async def get_search_page(request: Request, parts: Parts) -> Response:
     if "text" not in given:
         return sessions_search_page(given, None)
     try:
-        answer = await search_in_sessions(parts, page_query(given, SessionsSearchQuery))
+        answer = await search_in_sessions(parts, _for_page(page_query(given, SessionsSearchQuery)))
     except InvalidQuery as exc:
         return sessions_search_page(given, None, _sentence(exc), 400)
     return sessions_search_page(given, answer)
@@ -65,6 +72,16 @@ async def get_log_part_page(request: Request, asked: Asked, parts: Parts) -> Res
     session = asked.session.id
     part = await read_part(parts.logs, session, query.node, query.file, query.generation, query.at)
     return log_part_page(session, part)
+
+
+def _for_page(query: W) -> W:
+    """The same, with no more lines than a page has room for, nor a longer wait than people have patience."""
+    return msgspec.structs.replace(
+        query,
+        limit=min(query.limit, HITS),
+        context=min(query.context, _CONTEXT_LIMIT),
+        seconds=min(query.seconds, SECONDS),
+    )
 
 
 def _sentence(error: InvalidQuery) -> str:
