@@ -52,11 +52,11 @@ def _pattern(name: str, words: Iterable[str], expression: str, flags: re.RegexFl
 
 _HEADER = rf"authorization(?:{_QUOTE})?{_BLANK}[:=]{_BLANK}(?:{_QUOTE})?(?:basic|digest|token)"
 _FLAG = rf"--(?:[a-z0-9]{{1,20}}[_-]){{0,4}}(?:{'|'.join(_NAMES)}|(?:{'|'.join(_KEYS)})[_-]?key)[ \t]{{1,4}}(?!-)"
-_LAST_WORDS = ("token", "secret", "passw", "passphrase", "signature", "credential", "key")
+_LAST_WORDS = ("token", "secret", "pass", "sig", "credential", "key")
 _KEY_END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----"
 
 PATTERNS = (
-    _pattern("private key", ["-----begin "], rf"-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY-----(?s:.*?)(?:{_KEY_END}|\Z)"),
+    _pattern("private key", ["--"], rf"-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY-----(?s:.*?)(?:{_KEY_END}|\Z)"),
     _pattern("password in a URL", ["://"], r"://[^\s/@:\"']{0,256}:(?P<plain>[^\s/@\"']{1,512})@"),
     _pattern(
         "Authorization header",
@@ -73,10 +73,10 @@ PATTERNS = (
         re.IGNORECASE,
     ),
     _pattern("flag", ["--"], _FLAG + _VALUE, re.IGNORECASE),
-    _pattern("signed URL", ["&sig=", "?sig="], r"[?&]sig=(?P<plain>[^\s&\"']+)", re.IGNORECASE),
+    _pattern("signed URL", ["sig"], r"(?<=[?&])sig=(?P<plain>[^\s&\"']+)", re.IGNORECASE),
     _pattern("AWS access key id", ["akia", "asia"], r"(?<![A-Za-z0-9])A(?:KI|SI)A[0-9A-Z]{16}(?![A-Za-z0-9])"),
-    _pattern("GitHub token", ["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"(?<![A-Za-z0-9_])gh[pousr]_[A-Za-z0-9]{16,}"),
-    _pattern("GitHub token", ["github_pat_"], r"github_pat_[A-Za-z0-9_]{20,}"),
+    _pattern("GitHub token", ["gh"], r"(?<![A-Za-z0-9_])gh[pousr]_[A-Za-z0-9]{16,}"),
+    _pattern("GitHub token", ["git"], r"github_pat_[A-Za-z0-9_]{20,}"),
     _pattern("Hugging Face token", ["hf_"], r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{20,}"),
     _pattern("OpenAI or Anthropic key", ["sk-"], r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}"),
     _pattern("Slack token", ["xox"], r"(?<![A-Za-z0-9_-])xox[abeoprs]-[A-Za-z0-9-]{10,}"),
