@@ -40,7 +40,6 @@ OWN_PAGES = (
     OwnPage("search-nothing", f"{PREFIX}/search?text=no-line-holds-this", ("Nothing holds that.",)),
     OwnPage("search-refused", f"{PREFIX}/search?text=(&regex=true", ("No pattern: missing )",), 400),
     OwnPage("search-all", "/search?text=RAISING&ignore_case=true", ("job_fail: raising", SESSION.cluster)),
-    OwnPage("search-form", "/search", ("All sessions are searched",)),
     OwnPage("log", f"{PREFIX}/log?node={HEAD.node_id}&file=job-driver-golden-fail.log&at=9", ("job_fail: raising",)),
     OwnPage("no-such-job", f"{PREFIX}/report/nope", ("There is no job nope",), 404),
     OwnPage("no-such-page", "/?since=yesterday", ("Parameter 'since'",), 400),
