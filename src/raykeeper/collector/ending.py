@@ -79,13 +79,10 @@ def left_by_node(
 async def end_gracefully(parts: Parts, grace_seconds: float, clock: Clock) -> bool:
     """Send and record what is left; whether nothing was left behind. Assumes that the poller does not run any more."""
     deadlines = plan_end(clock.steady(), grace_seconds)
-    await asyncio.gather(
-        _send_at_once(parts, deadlines.listen - clock.steady()),
-        _last_poll(parts, deadlines.poll),
-        _hear_ray_out(parts, deadlines.listen, clock),
-    )
+    at_once = asyncio.create_task(_send_at_once(parts))
+    await asyncio.gather(_last_poll(parts, deadlines.poll), _hear_ray_out(parts, deadlines.listen, clock))
     event_bytes, logs = await asyncio.gather(
-        parts.intake.events.flush(deadlines.flush), _flush_logs(parts, deadlines.flush)
+        parts.intake.events.flush(deadlines.flush), _flush_logs(parts, deadlines.flush, at_once)
     )
     left = left_by_node(logs, event_bytes, _current_node(parts))
     is_recorded = await parts.recorder.end(REASON, left, deadlines.end)
@@ -99,16 +96,11 @@ async def end_gracefully(parts: Parts, grace_seconds: float, clock: Clock) -> bo
     return is_recorded and not (event_bytes or missing_log_bytes)
 
 
-async def _send_at_once(parts: Parts, seconds: float) -> None:
+async def _send_at_once(parts: Parts) -> None:
     """Send what is there now. An evicted pod has two seconds to end, whatever it was promised."""
-    try:
-        async with asyncio.timeout(max(0.0, seconds)):
-            await parts.intake.events.seal_now()
-            if parts.shipper is not None:
-                await parts.shipper.look()
-                await parts.shipper.ship()
-    except TimeoutError:
-        log.info("the bucket takes nothing; what is left is sent at the end")
+    await parts.intake.events.seal_now()
+    if parts.shipper is not None:
+        await parts.shipper.send_all()
 
 
 async def _last_poll(parts: Parts, deadline: float) -> None:
@@ -125,10 +117,14 @@ async def _hear_ray_out(parts: Parts, deadline: float, clock: Clock) -> None:
     log.info("Ray still runs; what it says from now on is not collected")
 
 
-async def _flush_logs(parts: Parts, deadline: float) -> list[tuple[NodePlace, MissingLog]]:
+async def _flush_logs(parts: Parts, deadline: float, at_once: asyncio.Task[None]) -> list[tuple[NodePlace, MissingLog]]:
+    """What could not be sent. The flush waits until `at_once` is done, whose order of files is the same."""
+    if parts.shipper is not None:
+        await parts.shipper.flush(deadline)
+    at_once.cancel()
+    await asyncio.gather(at_once, return_exceptions=True)
     if parts.shipper is None:
         return []
-    await parts.shipper.flush(deadline)
     return [((group.session, group.node_id), missing) for group, missing in await parts.shipper.missing_logs()]
 
 

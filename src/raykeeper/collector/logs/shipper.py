@@ -92,6 +92,12 @@ class LogShipper:
             tasks.create_task(self._look_for_ever())
             tasks.create_task(self._ship_for_ever())
 
+    async def send_all(self) -> None:
+        """Ship all that is there now in the order of `flush`, which is to follow: daily turns come no more."""
+        self._is_flushing = True
+        async with self._putting:
+            await self._flush_once()
+
     async def flush(self, deadline: float) -> tuple[MissingLog, ...]:
         """Ship what is left, the most wanted first, until `deadline` by the steady clock; what did not make it."""
         self._is_flushing = True
