@@ -10,22 +10,32 @@ from typing import Any
 
 import msgspec
 
+from asking import ask
 from clocks import ManualClock
-from conditions import until
+from conditions import eventually, until
+from history.browser.dead_session import put_dead_session
 from ingest_scene import SESSION, START_NS, Event, finished_task, local_store, put_records, put_segment
+from raycapture import SESSION as RECORDED
+from raycapture import STARTED_AT as RECORDED_AT
+from raycapture import RayCapture
 from raykeeper.history.alljobs.writing import SummaryWriter
+from raykeeper.history.app import make_app
 from raykeeper.history.asked import Asked
 from raykeeper.history.database import Database
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
+from raykeeper.history.program import built_parts
+from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
 from raykeeper.layout.keys import CatalogKey, PolledKey
 from raykeeper.layout.polled import encode_polled
 from raykeeper.layout.records import PolledAnswer, decode_record
 from raykeeper.layout.summaries import SessionSummary
+from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
 from report_scene import JOB, NO_LOGS, a_job, failed
 
 STARTED = datetime.fromtimestamp(START_NS / 1e9, UTC)
 KEY = CatalogKey(STARTED.date(), SESSION, "summary").key
+RECORDED_KEY = CatalogKey(RECORDED_AT.date(), RECORDED, "summary").key
 
 
 async def put_ended(store: ObjectStore, events: Iterable[Event], jobs: list[dict[str, Any]]) -> None:
@@ -78,6 +88,23 @@ async def test_a_session_that_was_read_to_its_end_has_a_summary(tmp_path: Path) 
     assert job.failure
     assert job.ended_at
     assert job.started_at == STARTED
+
+
+async def test_the_list_of_jobs_says_of_a_recorded_run_why_each_failed(raycapture: RayCapture, tmp_path: Path) -> None:
+    """Through all that the program wires together, from the first look at a session to the list."""
+    await put_dead_session(raycapture, tmp_path / "store")
+    (tmp_path / "cache").mkdir()
+    url = f"file://{tmp_path}/store"
+    settings = HistorySettings(HistoryStoreSettings(url))
+    async with built_parts(settings, parse_store_url(url, {}), tmp_path / "cache") as parts:
+        app = make_app(parts)
+        await ask(app, "/jobs")
+        await eventually(lambda: local_store(tmp_path / "store").find(RECORDED_KEY), seconds=60)
+    async with built_parts(settings, parse_store_url(url, {}), tmp_path / "cache") as parts:
+        answered = (await ask(make_app(parts), "/api/keeper/v1/jobs?status=FAILED")).body
+    failures = {job["submission_id"]: job["failure"] for job in answered["jobs"]}
+    assert failures.keys() == {"golden-badenv", "golden-fail"}
+    assert "runtime environment" in failures["golden-badenv"], "its first cause, not the last line of its message"
 
 
 async def test_a_running_session_has_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,16 @@ async def test_two_replicas_take_each_others_cookies(scene: Scene, tmp_path: Pat
     other = a_scene(tmp_path / "other", access=AccessSettings("token", TOKEN))
     cookie = (await log_in(scene, TOKEN, "/")).headers["set-cookie"].partition(";")[0]
     assert (await ask(other.app, "/clusters", headers={"Cookie": cookie})).status == 200
+
+
+async def test_the_page_that_asks_for_the_token_is_drawn_with_our_style_and_nothing_else_is_open(scene: Scene) -> None:
+    page = await ask(scene.app, "/login")
+    assert page.status == 401
+    for path in re.findall(r'(?:href|src)="(/[^"]*)"', page.text):
+        assert path.startswith("/keeper/static/")
+        assert (await ask(scene.app, path)).status == 200
+    for path in ("/", "/jobs", "/api/keeper/v1/sessions", "/api/keeper/v1/openapi.json", "/keeper/"):
+        assert (await ask(scene.app, path)).status == 401
 
 
 @pytest.mark.parametrize(
