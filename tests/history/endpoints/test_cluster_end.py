@@ -158,4 +158,5 @@ async def test_the_frontend_sees_a_living_node_so_that_it_offers_its_logs(app: A
 
 def test_a_job_that_waited_for_its_driver_failed_too() -> None:
     waiting = {"status": "PENDING", "message": "waits"}
+    assert ended_job(waiting, None) == waiting
     assert ended_job(waiting, ENDED_AT) == {"status": "FAILED", "message": CLUSTER_ENDED, "end_time": ENDED_MS}

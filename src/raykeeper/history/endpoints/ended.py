@@ -61,9 +61,9 @@ def ended_at(session: Session) -> datetime | None:
     return session.ended_at if isinstance(session, OpenedSession) else None
 
 
-def ended_job(job: dict[str, Any], cluster_ended_at: datetime) -> dict[str, Any]:
+def ended_job(job: dict[str, Any], cluster_ended_at: datetime | None) -> dict[str, Any]:
     """The job; one that was at work when its cluster ended has failed with it."""
-    if job.get("status") not in _OPEN_JOBS:
+    if cluster_ended_at is None or job.get("status") not in _OPEN_JOBS:
         return job
     end = {"status": "FAILED", "message": CLUSTER_ENDED, "end_time": int(cluster_ended_at.timestamp() * 1000)}
     return {**job, **end}
