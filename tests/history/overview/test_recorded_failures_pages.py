@@ -1,0 +1,39 @@
+"""Real failures, recorded once: each job's page shows why, and on its time line what Kubernetes had to do with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from raykeeper.history.keeper.overview import overview_of_job
+from raykeeper.history.overview.kubelanes import NOT_RECORDED
+from raykeeper.history.report.reading import opened_whole
+from recorded_failures import RecordedFailures
+
+JOB = "nightly"
+
+
+async def marks_of(failures: RecordedFailures, name: str) -> tuple[str, str]:
+    """What is marked of Kubernetes, and why nothing is."""
+    async with failures.served() as parts:
+        overview = await overview_of_job(await opened_whole(parts, failures.sessions[name]), JOB)
+    lanes = [lane for lane in overview.timeline.lanes if lane.group == "kubernetes"]
+    return "\n".join(mark.title for lane in lanes for mark in lane.marks), overview.timeline.kubernetes
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("container-oom-killed", "OOMKilled"),
+        ("pod-lost", "Killing: Stopping container"),
+    ],
+)
+async def test_what_kubernetes_did_is_on_the_time_line(
+    name: str, said: str, recorded_failures: RecordedFailures
+) -> None:
+    marks, why_none = await marks_of(recorded_failures, name)
+    assert said in marks
+    assert why_none == ""
+
+
+async def test_a_cluster_outside_kubernetes_says_that_nobody_recorded_it(recorded_failures: RecordedFailures) -> None:
+    assert await marks_of(recorded_failures, "one-of-many") == ("", NOT_RECORDED)
