@@ -43,6 +43,8 @@ from raykeeper.logs import Log
 Handler = Callable[[Request], Awaitable[Response]]
 SessionOf = Callable[[HTTPConnection], SessionId]
 
+ONLY_READ = "operations answer GET and HEAD alone"
+
 log = Log("raykeeper.history.app")
 
 
@@ -192,6 +194,7 @@ async def _as_ray_says(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         return not_found_response()
-    if request.url.path.startswith(KEEPER):
-        return problem_response("operations answer GET and HEAD alone", status)
-    return text_response(f"{status}: Method Not Allowed", status)
+    is_ours = request.url.path.startswith(KEEPER)
+    refusal = problem_response(ONLY_READ, status) if is_ours else text_response(f"{status}: Method Not Allowed", status)
+    refusal.headers["Allow"] = "GET, HEAD"
+    return refusal

@@ -9,6 +9,7 @@ from datetime import date
 
 import msgspec
 
+from raykeeper.errors import Unavailable
 from raykeeper.history.entries import CatalogEntry
 from raykeeper.layout.compacted import (
     CompactedPart,
@@ -129,6 +130,8 @@ async def compact_if_allowed(day: CatalogDay, store: ObjectStore) -> bool:
     except StoreRefused as exc:
         log.info("days of the catalog are not compacted: the store may only be read", cause=str(exc))
         return False
+    except Unavailable as exc:  # the day is read; whoever reads it next may try again
+        log.warning("day of the catalog could not be compacted", day=day.day.isoformat(), cause=str(exc))
     return True
 
 

@@ -14,7 +14,7 @@ from raykeeper.history.catalog import Catalog
 from raykeeper.history.deleting import Deletion
 from raykeeper.layout.compacted import CompactedPart, compacted_key, decode_compacted, parse_compacted_key
 from raykeeper.layout.keys import CATALOG_PREFIX, CatalogKey, SessionId, catalog_day_prefix
-from raykeeper.storage.errors import StoreRefused
+from raykeeper.storage.errors import StoreRefused, StoreUnavailable
 from raykeeper.storage.local.localstore import LocalStore
 from raykeeper.storage.settings.storesettings import StoreSettings
 
@@ -35,7 +35,12 @@ class CountingStore(LocalStore):
 
 class ReadOnlyStore(CountingStore):
     async def create(self, key: str, data: bytes) -> bool:
-        raise StoreRefused("local", "create", key, "forbidden")
+        raise StoreRefused("local", key, "forbidden", "ask somebody")
+
+
+class FullStore(CountingStore):
+    async def create(self, key: str, data: bytes) -> bool:
+        raise StoreUnavailable("local", key, "no space left on device")
 
 
 @pytest.fixture
@@ -145,9 +150,12 @@ async def test_a_day_that_grew_much_is_compacted_again_into_one(folder: Path, cl
     assert store.opened == compactions(folder)
 
 
-async def test_who_may_only_read_lists_without_compacting(folder: Path, clock: ManualClock) -> None:
+@pytest.mark.parametrize("kind", [ReadOnlyStore, FullStore])
+async def test_a_store_that_takes_nothing_is_listed_all_the_same(
+    kind: type[CountingStore], folder: Path, clock: ManualClock
+) -> None:
     await fill(folder)
-    page = await Catalog(ReadOnlyStore(folder), clock).page(100)
+    page = await Catalog(kind(folder), clock).page(100)
     assert (len(page.entries), compactions(folder)) == (SESSIONS, [])
 
 

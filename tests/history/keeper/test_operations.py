@@ -104,6 +104,7 @@ async def test_every_refusal_has_one_shape(scene: Scene, path: str, status: int,
 async def test_other_methods_are_refused_in_the_same_shape(scene: Scene) -> None:
     answered = await ask(scene.app, f"{PREFIX}/openapi.json", method="DELETE")
     assert (answered.status, answered.body) == (405, {"error": "operations answer GET and HEAD alone"})
+    assert answered.headers["allow"] == "GET, HEAD"
 
 
 async def test_an_operation_about_a_session_is_answered_below_its_prefix_too(scene: Scene) -> None:
