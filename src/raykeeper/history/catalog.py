@@ -17,6 +17,7 @@ from raykeeper.clock import Clock
 from raykeeper.history.alljobs.summaries import Summaries
 from raykeeper.history.catalogday import CatalogDay, compact_if_allowed
 from raykeeper.history.entries import CatalogEntry, Order, Page, Place, SessionFilter
+from raykeeper.history.kubefacts.unstarted import UnstartedClusters
 from raykeeper.layout.keys import (
     CATALOG_PREFIX,
     KUBE_FOLDER,
@@ -38,7 +39,7 @@ _COMPACTED_AFTER = timedelta(days=2)  # by then a day has nearly all it will eve
 LOOKED_AT = 10_000
 """Entries that one page looks at for those that are wanted: a second where nothing of them is in memory yet."""
 EVERY_SESSION = SessionFilter()
-_REMEMBERED_SESSIONS = 200_000  # about 1 KB each
+_REMEMBERED_SESSIONS = 30_000  # about 3 KB each
 
 log = Log("raykeeper.history.catalog")
 
@@ -50,6 +51,8 @@ class Catalog:
         self.store = store
         self.summaries = Summaries(store)
         """What became of the jobs of sessions that were read to their end."""
+        self.unstarted = UnstartedClusters(store, clock)
+        """The clusters that never had a session."""
         self._clock = clock
         self._days: OrderedDict[date, CatalogDay] = OrderedDict()
         self._may_write = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from raykeeper.history.keeper.clusters import CLUSTER_OPERATIONS
 from raykeeper.history.keeper.jobs import JOB_OPERATIONS
 from raykeeper.history.keeper.operation import Operation
 from raykeeper.history.keeper.overview import OVERVIEW_OPERATIONS
@@ -15,6 +16,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *SESSION_OPERATIONS,
     *JOB_OPERATIONS,
     *REPORT_OPERATIONS,
+    *CLUSTER_OPERATIONS,
     *OVERVIEW_OPERATIONS,
     *SEARCH_OPERATIONS,
 )

@@ -15,7 +15,7 @@ WORDS = {
     400: "The request asks for something that the operation does not know.",
     401: "No token was shown, and this server wants one.",
     403: "The token that was shown is not the right one, or the server was called by a foreign name.",
-    404: "There is no such session or job.",
+    404: "There is no such session, cluster or job.",
     405: "Operations answer GET and HEAD alone.",
     500: "A mistake of the server's own, which is in its log.",
     502: "The store refused what was asked of it.",

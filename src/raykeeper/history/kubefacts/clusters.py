@@ -28,15 +28,15 @@ async def clusters_with_facts(
 ) -> ClustersWithFacts:
     """The clusters of one namespace, or of all, up to `limit`: one listing for each name of a cluster."""
     found = list[ClusterId]()
-    async for names in _named(store, namespace):
-        for clusters in await asyncio.gather(*(_incarnations(store, *name) for name in names)):
+    async for names in names_of_clusters(store, namespace):
+        for clusters in await asyncio.gather(*(incarnations_of(store, *name) for name in names)):
             found += clusters
         if len(found) > limit:
             return ClustersWithFacts(tuple(found[:limit]), is_complete=False)
     return ClustersWithFacts(tuple(found), is_complete=True)
 
 
-async def _named(store: ObjectStore, namespace: str | None) -> AsyncIterator[list[tuple[str, str]]]:
+async def names_of_clusters(store: ObjectStore, namespace: str | None = None) -> AsyncIterator[list[tuple[str, str]]]:
     """Namespace and name of every cluster with data, some at a time."""
     namespaces = [namespace] if namespace is not None else await _names(store, DATA_PREFIX)
     for one in namespaces:
@@ -45,7 +45,8 @@ async def _named(store: ObjectStore, namespace: str | None) -> AsyncIterator[lis
             yield [(one, cluster) for cluster in clusters[start : start + _ASKED_AT_ONCE]]
 
 
-async def _incarnations(store: ObjectStore, namespace: str, cluster: str) -> list[ClusterId]:
+async def incarnations_of(store: ObjectStore, namespace: str, cluster: str) -> list[ClusterId]:
+    """All clusters that had that name and that Kubernetes said something about."""
     uids = await _names(store, KubeFactsKey.folder(namespace, cluster))
     return [ClusterId(namespace, cluster, uid) for uid in uids]
 

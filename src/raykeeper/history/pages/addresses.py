@@ -19,6 +19,11 @@ def report_path(session: SessionId, job: str | None = None) -> str:
     return f"{session_path(session)}report{f'/{quote(job, safe=str())}' if job else ''}"
 
 
+def cluster_path(namespace: str, cluster: str) -> str:
+    """Where it says why a cluster never got a session."""
+    return f"/clusters/{quote(namespace, safe='')}/{quote(cluster, safe='')}"
+
+
 def overview_path(session: SessionId) -> str:
     """Where a session is shown at a glance."""
     return f"{session_path(session)}overview"

@@ -7,18 +7,33 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from raykeeper.errors import RaykeeperError
 from raykeeper.history.keeper.sessions import SessionsQuery, find_sessions
+from raykeeper.history.kubefacts.unstarted import Unstarted
 from raykeeper.history.pages.addresses import session_path
 from raykeeper.history.pages.forms import given_parameters, page_query
 from raykeeper.history.pages.frame import message_response
+from raykeeper.history.pages.markup import EMPTY
 from raykeeper.history.pages.start import start_page
+from raykeeper.history.pages.unstarted import unstarted_section
 from raykeeper.history.parts import Parts
+
+_UNSTARTED_SECONDS = 0.02  # of the 100 ms that a list of 10,000 sessions may take
 
 
 async def list_sessions(request: Request, parts: Parts) -> Response:
     given = given_parameters(request.query_params.multi_items(), SessionsQuery)
     found = await find_sessions(parts, page_query(given, SessionsQuery))
-    return start_page(found, given, is_undecided=parts.access.is_undecided)
+    unstarted = EMPTY if given else unstarted_section(await _unstarted(parts))
+    return start_page(found, given, unstarted, is_undecided=parts.access.is_undecided)
+
+
+async def _unstarted(parts: Parts) -> Unstarted:
+    """What is known by now: the list of sessions does not wait for it, nor fail with it."""
+    try:
+        return await parts.catalog.unstarted.known_within(_UNSTARTED_SECONDS)
+    except RaykeeperError:
+        return Unstarted()
 
 
 async def redirect_to_latest(request: Request, parts: Parts) -> Response:

@@ -22,7 +22,8 @@ from raykeeper.history.pages.widgets import (
     status_badge,
     table,
 )
-from raykeeper.history.report.model import Cause, Evidence, FailureGroup, JobOutcome, Outcome, Report, Unknown
+from raykeeper.history.report.model import Cause, Counts, Evidence, FailureGroup, JobOutcome, Outcome, Report, Unknown
+from raykeeper.history.report.unstarted import NO_SESSION
 from raykeeper.layout.keys import SessionId
 
 _VERDICTS: dict[Outcome, tuple[str, Tone]] = {
@@ -32,6 +33,7 @@ _VERDICTS: dict[Outcome, tuple[str, Tone]] = {
     Outcome.STOPPED: ("Stopped by its user.", "warn"),
     Outcome.RUNNING: ("Running; nothing has failed so far.", "busy"),
 }
+_NOT_YET = "Not started so far; nothing has failed."
 _EVIDENCE_CHARS, _MESSAGE_CHARS = 1500, 6000  # fifty groups stay a page of some 200 kB
 
 
@@ -62,18 +64,19 @@ def _session(report: Report) -> SessionId:
 
 
 def _verdict(report: Report) -> Html:
-    counts = report.counts
     words, tone = _VERDICTS[report.outcome]
+    about = [("Cluster", f"{report.namespace} / {report.cluster}"), ("As of", moment(report.as_of))]
+    if report.session == NO_SESSION:
+        said = badge(_NOT_YET if report.outcome is Outcome.RUNNING else words, tone)
+    else:
+        said = join([badge(words, tone), _attempts(report.counts)])
+        about.append(("Everything else about it", link("Ray dashboard", session_path(_session(report)))))
+    return join([tag("p", said, " ", copy_button("Copy link")), facts(about)])
+
+
+def _attempts(counts: Counts) -> str:
     hidden = f", {counts.recovered} of them made good by a retry" if counts.recovered else ""
-    attempts = f" {counts.failures} of {counts.attempts} attempts failed{hidden}."
-    about = facts(
-        [
-            ("Cluster", f"{report.namespace} / {report.cluster}"),
-            ("As of", moment(report.as_of)),
-            ("Everything else about it", link("Ray dashboard", session_path(_session(report)))),
-        ]
-    )
-    return join([tag("p", badge(words, tone), attempts, " ", copy_button("Copy link")), about])
+    return f" {counts.failures} of {counts.attempts} attempts failed{hidden}."
 
 
 def _first_cause(cause: Cause | None) -> Html:

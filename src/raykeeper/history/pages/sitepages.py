@@ -15,6 +15,7 @@ from raykeeper.history.pages.compare import compare_form_page, compare_page
 from raykeeper.history.pages.jobs import list_all_jobs
 from raykeeper.history.pages.listing import add_slash, list_sessions, redirect_to_latest
 from raykeeper.history.pages.searching import get_search_page
+from raykeeper.history.pages.unstarted import get_cluster_page
 from raykeeper.history.parts import Parts
 
 
@@ -41,6 +42,7 @@ SITE_PAGES = (
     SitePage("/jobs", list_all_jobs),
     SitePage("/compare", get_compare_page),
     SitePage("/search", get_search_page),
+    SitePage("/clusters/{namespace}/{cluster}", get_cluster_page),
     SitePage(f"/s/{{namespace}}/{{cluster}}/{LATEST}", redirect_to_latest),
     SitePage(f"/s/{{namespace}}/{{cluster}}/{LATEST}/{{rest:path}}", redirect_to_latest),
     SitePage(SESSION_PATH, add_slash),

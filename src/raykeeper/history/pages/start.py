@@ -24,7 +24,8 @@ _STATES = {"": "any", "running": "running", "ended": "ended", "crashed": "crashe
 _ORDERS = {"newest": "newest", "oldest": "oldest"}
 
 
-def start_page(found: SessionRows, given: Given, *, is_undecided: bool) -> HTMLResponse:
+def start_page(found: SessionRows, given: Given, unstarted: Html = EMPTY, *, is_undecided: bool) -> HTMLResponse:
+    """`unstarted` tells of clusters that have no session."""
     notes = [OPEN_NOTE] if is_undecided else []
     if found.unreadable:
         notes.append(f"{found.unreadable} of the catalog's entries could not be read and are missing here.")
@@ -35,6 +36,7 @@ def start_page(found: SessionRows, given: Given, *, is_undecided: bool) -> HTMLR
         shown if found.rows else _nothing(given, is_cut=found.is_cut),
         _cut(found),
         _pager(found, given),
+        unstarted,
     ]
     return page_response("Ray sessions", join(body), section="sessions")
 

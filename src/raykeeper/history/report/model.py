@@ -162,6 +162,7 @@ class Report:
     namespace: str
     cluster: str
     session: str
+    """`none` for a cluster that never had one."""
     job: str | None
     """The job's id, or its submission's; None for the whole session."""
     as_of: datetime

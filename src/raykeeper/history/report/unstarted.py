@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from raykeeper.history.kubefacts.clusters import clusters_with_facts
+from raykeeper.history.kubefacts.clusters import incarnations_of
 from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.history.kubefacts.reading import read_facts
 from raykeeper.history.report.firstcause import explain_all
@@ -21,8 +21,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 async def report_on_unstarted(store: ObjectStore, namespace: str, cluster: str) -> Report | None:
     """Of the newest cluster of that name; None where Kubernetes said nothing about one."""
-    known = await clusters_with_facts(store, namespace)
-    named = [one for one in known.found if one.cluster == cluster]
+    named = await incarnations_of(store, namespace, cluster)
     accounts = [await read_facts(store, namespace, cluster, one.uid) for one in named]
     told = [facts for facts in accounts if not facts.is_empty]
     return unstarted_report(namespace, cluster, max(told, key=_last_at)) if told else None
