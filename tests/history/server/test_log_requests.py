@@ -50,6 +50,7 @@ JOBS: list[dict[str, str | None]] = [
         "driver_node_id": HEAD_ID,
     },
     {"type": "SUBMISSION", "job_id": None, "submission_id": "bad-env", "status": "FAILED", "driver_node_id": None},
+    {"type": "SUBMISSION", "job_id": None, "submission_id": "cut-off", "status": "PENDING", "driver_node_id": None},
     {"type": "DRIVER", "job_id": "04000000", "submission_id": None, "status": "SUCCEEDED", "driver_node_id": None},
 ]
 FILE = f"{session_url()}/api/v0/logs/file?node_id={HEAD_ID}"
@@ -226,16 +227,16 @@ async def test_a_jobs_log_is_one_json_text_whatever_is_in_it(packs: PackBuilder,
             assert (await answer.json())["logs"] == text.decode() + "\ufffd bad\n"
 
 
-async def test_the_log_of_a_job_is_on_the_head_where_the_head_died_before_it_named_a_node(
-    scene: Scene, packs: PackBuilder
+@pytest.mark.parametrize(("id_", "text"), [("cut-off", "it began\n"), ("bad-env", "")])
+async def test_a_job_at_work_whose_head_died_before_it_named_a_node_has_its_log_on_the_head(
+    scene: Scene, packs: PackBuilder, id_: str, text: str
 ) -> None:
     opened = scene.sessions.opened[SESSION]
     record = SessionRecord(**asdict(SESSION), started_at=STARTED_AT, recorded_at=STARTED_AT, head_node_id=HEAD_ID)
     scene.sessions.opened[SESSION] = replace(opened, record=record)
-    packs.add("job-driver-bad-env.log", b"it began\n")
+    packs.add(f"job-driver-{id_}.log", b"it began\n")
     await packs.put()
-    answered = await ask(scene.app, f"{session_url()}/api/jobs/bad-env/logs")
-    assert answered.body == {"logs": "it began\n"}
+    assert (await ask(scene.app, f"{session_url()}/api/jobs/{id_}/logs")).body == {"logs": text}
 
 
 @pytest.mark.parametrize(

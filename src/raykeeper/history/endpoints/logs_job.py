@@ -80,9 +80,14 @@ async def _driver_log(asked: Asked, logs: LogStore, job: LoggedJob) -> StoredLog
 
 
 def _driver_node(asked: Asked, job: LoggedJob) -> str:
-    """Where the driver ran: on the head, unless the head said otherwise before it died."""
+    """Where the driver ran. A job at work whose head died before it named a node was on the head, most likely.
+
+    A job that ended without a node never had a driver, and Ray shows no log of it.
+    """
     record = asked.session.record
-    return job.driver_node_id or (record.head_node_id if record else "")
+    if job.driver_node_id or job.has_ended or record is None:
+        return job.driver_node_id
+    return record.head_node_id
 
 
 async def _no_pieces() -> AsyncIterator[bytes]:
