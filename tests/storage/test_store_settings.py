@@ -215,6 +215,11 @@ def test_a_url_that_names_no_store_is_refused_without_showing_secrets(url: str) 
     assert "its-secret" not in str(stopped.value)
 
 
+def test_a_folder_without_a_scheme_is_shown_as_it_was_given_and_as_it_should_be() -> None:
+    with pytest.raises(Misconfigured, match="'/var/history' cannot be used: a folder is written file:///var"):
+        parse_store_url("/var/history", {})
+
+
 def test_secrets_are_never_shown() -> None:
     found = read("s3", {"S3_ENDPOINT": "http://minio:9000"} | AWS_KEYS, root="r")
     assert found.describe() == "s3://ray-historyserver/r at http://minio:9000"

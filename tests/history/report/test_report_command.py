@@ -82,6 +82,13 @@ async def test_a_server_answers_the_same_as_its_store(ingested_moments: Moments)
     assert "the entrypoint of job golden-fail exited with code 7" in shown.stdout
 
 
+async def test_a_server_that_has_no_report_is_quoted_in_words(ingested_moments: Moments) -> None:
+    name = f"{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}/nope"
+    async with golden_server(ingested_moments["final"]) as server, serving(server) as url:
+        shown = await asyncio.to_thread(command, name, "--server", url)
+    assert (shown.exit_code, "it answered 404: there is no job nope" in shown.stderr) == (2, True), shown.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -89,6 +96,8 @@ async def test_a_server_answers_the_same_as_its_store(ingested_moments: Moments)
         (("a/b/c",), "either --store or --server"),
         (("a/b/c", "--store", "file:///tmp", "--server", "http://x"), "either --store or --server"),
         (("a/b/c", "--store", "ftp://x"), "storage URL"),
+        (("a/b/c", "--server", "x:80"), "--server='x:80' cannot be used: it must begin with http://"),
+        (("a/b/c", "--server", "http://x", "--token-file", "/no/f"), "--token-file='/no/f' cannot be used: it cannot"),
     ],
 )
 def test_what_cannot_be_answered_is_exit_code_2(arguments: tuple[str, ...], said: str) -> None:

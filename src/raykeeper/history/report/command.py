@@ -52,7 +52,13 @@ async def _read(command: ReportCommand, environment: Mapping[str, str]) -> Repor
         raise Misconfigured("--store", command.store, "give either --store or --server")
     if command.store:
         return await report_from_store(command.store, subject, environment, command.cache_dir)
-    token = (
-        command.token_file.read_text().strip() if command.token_file else environment.get("RAYKEEPER_AUTH_TOKEN", "")
-    )
-    return await report_from_server(command.server, subject, token)
+    return await report_from_server(command.server, subject, _token(command.token_file, environment))
+
+
+def _token(file: Path | None, environment: Mapping[str, str]) -> str:
+    if file is None:
+        return environment.get("RAYKEEPER_AUTH_TOKEN", "")
+    try:
+        return file.read_text().strip()
+    except OSError as exc:
+        raise Misconfigured("--token-file", str(file), f"it cannot be read: {exc.strerror}") from exc

@@ -27,6 +27,7 @@ from raykeeper.storage.store import ObjectStore
 
 LATEST = "latest"
 _LOOK_SECONDS = 0.2
+_ANSWER_CHARS = 500
 _SERVER_SECONDS = 120.0  # a large session that nobody opened before is ingested first
 
 
@@ -97,6 +98,8 @@ async def opened_whole(parts: Parts, session: SessionId) -> Asked:
 
 async def report_from_server(url: str, subject: Subject, token: str) -> Report:
     """As a history server answers it."""
+    if not url.startswith(("http://", "https://")):
+        raise Misconfigured("--server", url, "it must begin with http:// or https://")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = aiohttp.ClientTimeout(total=_SERVER_SECONDS)
     try:
@@ -107,7 +110,16 @@ async def report_from_server(url: str, subject: Subject, token: str) -> Report:
             body = await response.read()
             if response.status == 200:
                 return msgspec.json.decode(body, type=Report)
-            said = body.decode(errors="replace").strip()[:500]
+            said = _said(body)
     except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as exc:
         raise Unavailable(url, str(exc) or type(exc).__name__) from exc
     raise Unavailable(url, f"it answered {response.status}: {said}")
+
+
+def _said(body: bytes) -> str:
+    """Why there is no report, in the server's own words; something between us and it may answer in any form."""
+    try:
+        answer = msgspec.json.decode(body, type=dict[str, str])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        answer = {}
+    return answer.get("error") or body.decode(errors="replace").strip()[:_ANSWER_CHARS]

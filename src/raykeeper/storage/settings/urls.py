@@ -33,13 +33,18 @@ def parse_store_url(url: str, environment: Mapping[str, str]) -> StoreSettings:
     parts = urlsplit(url)
     backend = _BACKENDS.get(parts.scheme)
     if backend is None:
-        schemes = ", ".join(f"{scheme}://" for scheme in _BACKENDS)
-        raise Misconfigured(_SETTING, _without_secrets(parts), f"use one of {schemes}")
+        raise Misconfigured(_SETTING, _without_secrets(parts), _cure_of_scheme(parts))
     if "@" in parts.netloc or parts.fragment:
         raise Misconfigured(
             _SETTING, _without_secrets(parts), "leave out credentials and fragment: use the environment"
         )
     return _local(parts) if backend == "local" else _in_bucket(backend, parts, environment)
+
+
+def _cure_of_scheme(parts: SplitResult) -> str:
+    if not parts.scheme and parts.path.startswith("/"):
+        return f"a folder is written file://{parts.path}"
+    return f"use one of {', '.join(f'{scheme}://' for scheme in _BACKENDS)}"
 
 
 def _in_bucket(backend: Backend, parts: SplitResult, environment: Mapping[str, str]) -> StoreSettings:
@@ -68,4 +73,5 @@ def _local(parts: SplitResult) -> StoreSettings:
 
 def _without_secrets(parts: SplitResult) -> str:
     """The URL without user, password and query, which may hold keys that do not belong there."""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    before_host = f"{parts.scheme}://" if parts.scheme else "//" if parts.netloc else ""
+    return f"{before_host}{parts.netloc.rpartition('@')[2]}{parts.path}"
