@@ -31,13 +31,13 @@ COMPACTED_FROM = 16
 log = Log("raykeeper.history.catalog")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Listed:
     facts: CatalogKey
     stat: ObjectStat
 
 
-@dataclass
+@dataclass(slots=True)
 class _Read:
     """One object as it was when it was read."""
 
