@@ -17,6 +17,7 @@ from raykeeper.clock import Clock
 from raykeeper.history.alljobs.summaries import Summaries
 from raykeeper.history.catalogday import CatalogDay, compact_if_allowed
 from raykeeper.history.entries import CatalogEntry, Order, Page, Place, SessionFilter
+from raykeeper.history.kubefacts.unstarted import UnstartedClusters
 from raykeeper.layout.keys import (
     CATALOG_PREFIX,
     KUBE_FOLDER,
@@ -50,6 +51,8 @@ class Catalog:
         self.store = store
         self.summaries = Summaries(store)
         """What became of the jobs of sessions that were read to their end."""
+        self.unstarted = UnstartedClusters(store, clock)
+        """The clusters that never had a session."""
         self._clock = clock
         self._days: OrderedDict[date, CatalogDay] = OrderedDict()
         self._may_write = True
