@@ -120,7 +120,7 @@ async def test_a_kuberay_bucket_is_served_like_any_other(raycapture: RayCapture,
     await KubeRayBucket(store, PLAIN).put_logs(WORKER.node_id, raycapture.log_files(WORKER))
     async with server(tmp_path / "bucket", tmp_path) as app:
         page = await ask(app, "/")
-        assert re.findall(r'class="state (\w+)"', page.text) == ["ended"] * 3
+        assert re.findall(r'class="badge \w+">(\w+)<', page.text) == ["ended"] * 3
         assert all(f"{url_of(place)}/" in page.text for place in PLACES)
         owners = {(row["name"], row.get("ownerKind")) for row in (await ask(app, "/clusters")).body}
         assert owners == {(place.session.cluster, place.owner_kind or None) for place in PLACES}
