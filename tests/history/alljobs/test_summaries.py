@@ -14,7 +14,18 @@ from asking import ask
 from clocks import ManualClock
 from conditions import eventually, until
 from history.browser.dead_session import put_dead_session
-from ingest_scene import SESSION, START_NS, Event, finished_task, local_store, put_records, put_segment
+from ingest_scene import (
+    SESSION,
+    START_NS,
+    Event,
+    definition,
+    finished_task,
+    lifecycle,
+    local_store,
+    put_records,
+    put_segment,
+    task_id,
+)
 from raycapture import SESSION as RECORDED
 from raycapture import STARTED_AT as RECORDED_AT
 from raycapture import RayCapture
@@ -75,6 +86,8 @@ async def test_a_session_that_was_read_to_its_end_has_a_summary(tmp_path: Path) 
         *finished_task(1),
         *finished_task(2),
         *failed(3, "TASK_EXECUTION_EXCEPTION", "ZeroDivisionError: by zero"),
+        definition(task_id(9), taskType="DRIVER_TASK"),
+        lifecycle(task_id(9), [("FINISHED", 90)]),
     ]
     await put_ended(store, events, [a_job("FAILED", metadata={"owner": "me"}, message="exit code 1")])
     async with opening(store, tmp_path / "a") as sessions:
@@ -84,7 +97,7 @@ async def test_a_session_that_was_read_to_its_end_has_a_summary(tmp_path: Path) 
     [job] = summary.jobs
     assert (job.job_id, job.submission_id, job.status) == (JOB, "nightly", "FAILED")
     assert (job.metadata, job.entrypoint) == ({"owner": "me"}, "python main.py")
-    assert job.tasks == {"FAILED": 1, "FINISHED": 2}
+    assert job.tasks == {"FAILED": 1, "FINISHED": 2}, "the driver is none of them, as on the job's page"
     assert job.failure
     assert job.ended_at
     assert job.started_at == STARTED

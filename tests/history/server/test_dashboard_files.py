@@ -106,6 +106,7 @@ async def test_without_a_dashboard_the_page_says_what_to_do(tmp_path: Path) -> N
     answered = await ask(scene.app, f"{session_url()}/")
     assert answered.status == 501
     assert "--dashboard-dir" in answered.text
+    assert 'href="overview"' in answered.text, "our own page of the session needs no dashboard"
     assert (await ask(scene.app, f"{session_url()}/api/version")).status == 200
 
 

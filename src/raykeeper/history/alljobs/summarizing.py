@@ -11,14 +11,18 @@ from raykeeper.history.endpoints.jobs import known_jobs
 from raykeeper.history.report.making import make_report
 from raykeeper.layout.summaries import JobSummary, SessionSummary
 
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 JOBS_LIMIT = 1000
 """Jobs of one session, half a megabyte; a cluster that runs more of them shows the older ones on its own pages."""
 _REPORTS_LIMIT = 10  # failed jobs whose first cause is looked for; of the others their own message has to do
 _ENTRYPOINT_CHARS, _FAILURE_CHARS = 500, 300
 _METADATA_PAIRS, _METADATA_CHARS = 20, 200
 
-COUNTED_TASKS = "SELECT job_id, state, sum(tasks)::BIGINT AS number FROM task_summary GROUP BY ALL HAVING number > 0"
+COUNTED_TASKS = """
+    SELECT job_id, state, sum(tasks)::BIGINT AS number
+    FROM task_summary WHERE type <> 'DRIVER_TASK'   -- a driver is no task to its user: all pages count alike
+    GROUP BY ALL HAVING number > 0
+"""
 
 
 async def summarize(asked: Asked) -> SessionSummary:

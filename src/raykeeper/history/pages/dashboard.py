@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from raykeeper.history.answers import not_found_response
-from raykeeper.history.pages.frame import message_response
+from raykeeper.history.pages.frame import page_response
+from raykeeper.history.pages.markup import join, tag
 
 INDEX = "index.html"
 _BUILD = Path("dashboard", "client", "build")
@@ -23,11 +24,11 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
 _TYPES = {".js": "text/javascript", ".map": "application/json", ".woff": "font/woff", ".woff2": "font/woff2"}
 
-NONE_FOUND = (
-    "Ray's dashboard is not installed here, so there are no pages to show. The data is: its API answers below this "
-    "address, and `ray list`, `ray summary` and `ray job` work with --address. Install the `ray[default]` package next "
-    "to raykeeper, or give --dashboard-dir."
+_MISSING = (
+    "Ray's dashboard is not installed here, so its pages cannot be shown. All data is: the API answers below this "
+    "address, and ray list, ray summary and ray job work with --address."
 )
+_CURE = "Install the package ray[default] next to raykeeper, or start it with --dashboard-dir."
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ def find_dashboard(folder: Path | None) -> DashboardFiles:
 
 
 def no_dashboard_response() -> Response:
-    return message_response("No dashboard", NONE_FOUND, 501)
+    """Below the session's own address: the page that needs nothing of Ray's is beside it."""
+    instead = tag("p", tag("a", "What is known of this session", href="overview"))
+    return page_response("No dashboard", join([tag("p", _MISSING), tag("p", _CURE), instead]), 501, section="sessions")
 
 
 def _installed() -> Path | None:
