@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-import os
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
 
-from bed.minio import BUCKET, Minio
-from bed.ports import free_port
-from bed.runs import end_run, new_run
 from bench.figures import Figure
+from bench.history_server import Bucket, a_bucket, a_history_server
 from bench.resources import cpu_seconds, peak_mb
 from bench.sessions import SessionSpec, write_session
-from raykeeper.storage.opening import open_store
-from raykeeper.storage.settings.urls import parse_store_url
 
 USERS, SESSIONS, TASKS = 50, 20, 10_000
 REFRESH_SECONDS = 4.0  # of Ray's dashboard
@@ -40,30 +33,22 @@ PAGES = (
 
 def run() -> Iterator[Figure]:
     """Each user stays on one page of one session; users are spread evenly over pages and sessions."""
-    folder = new_run()
-    minio = Minio.create(folder / "minio")
-    minio.up()
-    try:
-        with tempfile.TemporaryDirectory() as cache:
-            yield from asyncio.run(_measure(minio, cache))
-    finally:
-        end_run(folder)
+    with a_bucket("users") as bucket, tempfile.TemporaryDirectory() as cache:
+        yield from asyncio.run(_measure(bucket, Path(cache)))
 
 
-async def _measure(minio: Minio, cache: str) -> list[Figure]:
-    url = f"s3://{BUCKET}/users?endpoint={minio.endpoint}&path_style=true"
-    keys = {"AWS_ACCESS_KEY_ID": minio.access_key, "AWS_SECRET_ACCESS_KEY": minio.secret_key}
+async def _measure(bucket: Bucket, cache: Path) -> list[Figure]:
     specs = [SessionSpec(TASKS, cluster=f"users-{number}") for number in range(SESSIONS)]
-    store = open_store(parse_store_url(url, keys))
+    store = bucket.open()
     for spec in specs:
         await write_session(store, spec)
-    async with _a_server(url, keys, cache) as (server, http):
+    async with a_history_server(bucket, cache) as server:
         for spec in specs:
-            await _ask(http, spec, "api/v0/tasks?limit=1")
-        before = cpu_seconds(server)
-        took, answered = await _visits(http, specs)
-        cpu = (cpu_seconds(server) - before) / MEASURED_SECONDS * 100
-        return _figures(sorted(took), answered, cpu, peak_mb(server))
+            await server.ask(spec, "api/v0/tasks?limit=1")
+        before = cpu_seconds(server.pid)
+        took, answered = await _visits(server.http, specs)
+        cpu = (cpu_seconds(server.pid) - before) / MEASURED_SECONDS * 100
+        return _figures(sorted(took), answered, cpu, peak_mb(server.pid))
 
 
 def _figures(took: list[float], answered: Counter[int], cpu: float, memory: float) -> list[Figure]:
@@ -95,33 +80,6 @@ async def _visits(http: aiohttp.ClientSession, specs: list[SessionSpec]) -> tupl
 
 
 async def _ask(http: aiohttp.ClientSession, spec: SessionSpec, path: str) -> int:
-    async with http.get(f"/s/{spec.id.namespace}/{spec.id.cluster}/{spec.id.session}/{path}") as answer:
+    async with http.get(f"/s/{spec.id}/{path}") as answer:
         await answer.read()
         return answer.status
-
-
-@contextlib.asynccontextmanager
-async def _a_server(url: str, keys: dict[str, str], cache: str) -> AsyncIterator[tuple[int, aiohttp.ClientSession]]:
-    """A history server with its default settings: its pid, and a client that keeps its connections."""
-    port = free_port()
-    command = [str(Path(sys.executable).with_name("raykeeper")), "history", f"--store={url}"]
-    flags = [f"--bind=127.0.0.1:{port}", f"--cache-dir={cache}", "--log-level=error"]
-    process = await asyncio.create_subprocess_exec(*command, *flags, env=os.environ | keys)
-    timeout = aiohttp.ClientTimeout(total=300)
-    connections = aiohttp.TCPConnector(limit=USERS)
-    try:
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=timeout, connector=connections) as http:
-            await _listening(http)
-            yield process.pid, http
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def _listening(http: aiohttp.ClientSession) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            with contextlib.suppress(aiohttp.ClientConnectionError):
-                async with http.get("/readz"):
-                    return
-            await asyncio.sleep(0.1)

@@ -6,29 +6,24 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import os
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
-from bed.ports import free_port
 from bench.figures import Figure
+from bench.history_server import ANSWER_SECONDS, Bucket, a_history_server
 from bench.resources import cpu_seconds
 from bench.sessions import SessionSpec, write_session
-from raykeeper.storage.opening import open_store
-from raykeeper.storage.settings.urls import parse_store_url
 
 TASKS = "1000000"
 LOOKS = 20
 FIRST_BYTE_MS, PAGE_KB = 200, 200
-_INGEST_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
@@ -61,16 +56,16 @@ def run() -> Iterator[Figure]:
 
 
 async def _measure(spec: SessionSpec, folder: Path) -> list[Figure]:
-    url = f"file://{folder}/store"
-    await write_session(open_store(parse_store_url(url, {})), spec)
+    bucket = Bucket(f"file://{folder}/store", {})
+    await write_session(bucket.open(), spec)
     figures: list[Figure] = []
-    async with _a_server(url, folder / "cache") as (server, http):
-        await _ingested(http, spec)
+    async with a_history_server(bucket, folder / "cache") as server:
+        await _ingested(server.http, spec)
         for name, path in pages_of(spec).items():
-            first = await _look(http, path)
-            before = cpu_seconds(server)
-            warm = sorted([(await _look(http, path)).first_byte_seconds for _ in range(LOOKS)])
-            cpu = (cpu_seconds(server) - before) / LOOKS * 1000
+            first = await _look(server.http, path)
+            before = cpu_seconds(server.pid)
+            warm = sorted([(await _look(server.http, path)).first_byte_seconds for _ in range(LOOKS)])
+            cpu = (cpu_seconds(server.pid) - before) / LOOKS * 1000
             figures += _figures(f"{spec.tasks:,} tasks: {name}", first, warm, cpu)
     return figures
 
@@ -97,36 +92,10 @@ async def _look(http: aiohttp.ClientSession, path: str) -> Look:
 
 async def _ingested(http: aiohttp.ClientSession, spec: SessionSpec) -> None:
     """Until the whole session is in tables."""
-    async with asyncio.timeout(_INGEST_SECONDS):
+    async with asyncio.timeout(ANSWER_SECONDS):
         while True:
             async with http.get(f"/s/{spec.id}/api/keeper/v1/overview") as answer:
                 overview = await answer.json()
             if overview["counts"]["attempts"] == spec.tasks and not overview["facts"]["unread_bytes"]:
                 return
             await asyncio.sleep(1)
-
-
-@contextlib.asynccontextmanager
-async def _a_server(url: str, cache: Path) -> AsyncIterator[tuple[int, aiohttp.ClientSession]]:
-    """A history server with its default settings: its pid, and a client."""
-    port = free_port()
-    command = [str(Path(sys.executable).with_name("raykeeper")), "history", f"--store={url}"]
-    flags = [f"--bind=127.0.0.1:{port}", f"--cache-dir={cache}", "--log-level=error"]
-    process = await asyncio.create_subprocess_exec(*command, *flags)
-    try:
-        timeout = aiohttp.ClientTimeout(total=_INGEST_SECONDS)
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=timeout) as http:
-            await _listening(http)
-            yield process.pid, http
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def _listening(http: aiohttp.ClientSession) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            with contextlib.suppress(aiohttp.ClientConnectionError):
-                async with http.get("/readz"):
-                    return
-            await asyncio.sleep(0.1)
