@@ -9,6 +9,8 @@ from raycapture import HEAD, SESSION
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
 RUN = f"{SESSION.namespace}/{SESSION.cluster}/latest"
 EMPTY_SESSION = "/s/team-a/train-0/session_00000/overview"
+UNSTARTED = "head-image-missing"
+"""A recorded cluster that never had a session."""
 LONG_NAME = "a-name-as-long-as-a-label-of-kubernetes-may-be-without-any-space"[:63]
 
 
@@ -27,6 +29,7 @@ OWN_PAGES = (
     OwnPage("jobs-none", "/jobs?text=nothing-is-called-so", ("There is no such job.",)),
     OwnPage("report", f"{PREFIX}/report", ("First cause", "exited with code 7")),
     OwnPage("report-of-job", f"{PREFIX}/report/golden-main", ("fail_app raised ValueError: boom",)),
+    OwnPage("never-started", f"/clusters/recorded/{UNSTARTED}", ("First cause", "ErrImageNeverPull")),
     OwnPage("overview", f"{PREFIX}/overview", ("Nodes over time", "ray-worker", "golden-badenv", "AsyncWorker.work")),
     OwnPage("overview-empty", EMPTY_SESSION, ("No job was submitted", "No tasks are recorded", "No node is recorded")),
     OwnPage("job", f"{PREFIX}/job/golden-main", ("Time line", "sleeper", "Nobody recorded what Kubernetes said")),

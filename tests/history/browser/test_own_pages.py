@@ -13,11 +13,12 @@ import pytest
 from bed.npm import npm_is_missing
 from history.browser.accessibility import barriers_of, install_axe, overflow_of
 from history.browser.dead_session import put_dead_session, serving_process
-from history.browser.own_pages import LONG_NAME, OWN_PAGES, PREFIX, OwnPage
+from history.browser.own_pages import LONG_NAME, OWN_PAGES, PREFIX, UNSTARTED, OwnPage
 from history.browser.tab import Tab
 from history_scene import STARTED_AT, local_store, put_session
 from raycapture import RayCapture
 from raykeeper.layout.keys import SessionId
+from recording.archives import ARCHIVES, unpack_into
 
 pytestmark = [pytest.mark.bed, pytest.mark.skipif(npm_is_missing() is not None, reason=str(npm_is_missing()))]
 
@@ -39,6 +40,7 @@ def site(raycapture: RayCapture, server_folder: Path, tmp_path_factory: pytest.T
 
 async def fill(capture: RayCapture, folder: Path) -> None:
     await put_dead_session(capture, folder)
+    unpack_into(folder, ARCHIVES / f"{UNSTARTED}.tar.zst")
     store = local_store(folder)
     for number in range(60):
         session = SessionId("team-a", f"train-{number % 7}", f"session_{number:05d}")
