@@ -9,6 +9,7 @@ from raycapture import HEAD, SESSION
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
 RUN = f"{SESSION.namespace}/{SESSION.cluster}/latest"
 EMPTY_SESSION = "/s/team-a/train-0/session_00000/overview"
+EMPTY_REPORT = "/s/team-a/train-0/session_00000/report"
 UNSTARTED = "head-image-missing"
 """A recorded cluster that never had a session."""
 LONG_NAME = "a-name-as-long-as-a-label-of-kubernetes-may-be-without-any-space"[:63]
@@ -28,7 +29,8 @@ OWN_PAGES = (
     OwnPage("jobs", "/jobs", ("golden-fail", "python job_fail.py", "failed", "owner=me")),
     OwnPage("jobs-none", "/jobs?text=nothing-is-called-so", ("There is no such job.",)),
     OwnPage("report", f"{PREFIX}/report", ("First cause", "exited with code 7")),
-    OwnPage("report-of-job", f"{PREFIX}/report/golden-main", ("fail_app raised ValueError: boom",)),
+    OwnPage("report-of-job", f"{PREFIX}/report/golden-main", ("fail_app raised ValueError: boom", "Its time line")),
+    OwnPage("report-empty", EMPTY_REPORT, ("no event has arrived", "What is not known")),
     OwnPage("never-started", f"/clusters/recorded/{UNSTARTED}", ("First cause", "ErrImageNeverPull")),
     OwnPage("overview", f"{PREFIX}/overview", ("Nodes over time", "ray-worker", "golden-badenv", "AsyncWorker.work")),
     OwnPage("overview-empty", EMPTY_SESSION, ("No job was submitted", "No tasks are recorded", "No node is recorded")),

@@ -48,6 +48,14 @@ def test_nothing_failed_is_exit_code_0(tmp_path: Path) -> None:
     assert (shown.exit_code, "nothing failed" in shown.stdout) == (0, True), shown.output
 
 
+def test_a_session_of_which_nothing_arrived_is_not_called_a_success(tmp_path: Path) -> None:
+    asyncio.run(put_records(small_store(tmp_path / "store"), STARTED + timedelta(minutes=1), is_ended=True))
+    shown = command(NAME, "--store", f"file://{tmp_path}/store", "--cache-dir", str(tmp_path / "cache"))
+    assert "nothing is recorded that could have failed" in shown.stdout, shown.output
+    assert "no event of Ray's ever arrived" in shown.stdout
+    assert "1970" not in shown.stdout
+
+
 def test_a_lost_head_is_the_first_cause_of_what_was_cut_off_and_what_is_unknown_is_said(tmp_path: Path) -> None:
     store = small_store(tmp_path / "store")
     asyncio.run(put_small(store, is_ended=False, is_fine=False))

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from starlette.responses import HTMLResponse
 
-from raykeeper.history.pages.addresses import report_path, session_crumbs, session_path
+from raykeeper.history.pages.addresses import job_path, overview_path, report_path, session_crumbs, session_path
 from raykeeper.history.pages.frame import Crumb, page_response
 from raykeeper.history.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.pages.widgets import (
@@ -23,6 +23,7 @@ from raykeeper.history.pages.widgets import (
     table,
 )
 from raykeeper.history.report.model import Cause, Counts, Evidence, FailureGroup, JobOutcome, Outcome, Report, Unknown
+from raykeeper.history.report.unknowns import NOTHING_SEALED
 from raykeeper.history.report.unstarted import NO_SESSION
 from raykeeper.layout.keys import SessionId
 
@@ -33,6 +34,7 @@ _VERDICTS: dict[Outcome, tuple[str, Tone]] = {
     Outcome.STOPPED: ("Stopped by its user.", "warn"),
     Outcome.RUNNING: ("Running; nothing has failed so far.", "busy"),
 }
+_NOTHING_RAN = "Nothing is recorded that could have failed."
 _NOT_YET = "Not started so far; nothing has failed."
 _EVIDENCE_CHARS, _MESSAGE_CHARS = 1500, 6000  # fifty groups stay a page of some 200 kB
 
@@ -65,13 +67,22 @@ def _session(report: Report) -> SessionId:
 
 def _verdict(report: Report) -> Html:
     words, tone = _VERDICTS[report.outcome]
-    about = [("Cluster", f"{report.namespace} / {report.cluster}"), ("As of", moment(report.as_of))]
+    as_of = moment(report.as_of) if report.as_of > NOTHING_SEALED else "no event has arrived"
+    about = [("Cluster", f"{report.namespace} / {report.cluster}"), ("As of", as_of)]
     if report.session == NO_SESSION:
         said = badge(_NOT_YET if report.outcome is Outcome.RUNNING else words, tone)
     else:
-        said = join([badge(words, tone), _attempts(report.counts)])
-        about.append(("Everything else about it", link("Ray dashboard", session_path(_session(report)))))
+        said = badge(_NOTHING_RAN, "quiet") if report.is_blank else join([badge(words, tone), _attempts(report.counts)])
+        about.append(("Everything else about it", _elsewhere(report)))
     return join([tag("p", said, " ", copy_button("Copy link")), facts(about)])
+
+
+def _elsewhere(report: Report) -> Html:
+    session = _session(report)
+    links = [link("Its session", overview_path(session)), link("Ray dashboard", session_path(session))]
+    if report.job:
+        links.insert(0, link("Its time line and log", job_path(session, report.job)))
+    return join(links, " · ")
 
 
 def _attempts(counts: Counts) -> str:

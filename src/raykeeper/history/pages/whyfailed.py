@@ -27,7 +27,8 @@ def why_failed(report: Report) -> Html:
     path = report_path(SessionId(report.namespace, report.cluster, report.session), report.job)
     counts = report.counts
     said = f" {counts.failures:,} of {counts.attempts:,} attempts failed. " if counts.attempts else " "
-    whole = tag("p", badge(report.outcome.value, _TONES[report.outcome]), said, link("The whole report", path))
+    shown = badge("nothing is recorded") if report.is_blank else badge(report.outcome.value, _TONES[report.outcome])
+    whole = tag("p", shown, said, link("The whole report", path))
     return join([tag("h2", "How it went"), whole, _first_cause(report.first_cause), _groups(report, path)])
 
 

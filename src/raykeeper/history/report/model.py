@@ -175,3 +175,8 @@ class Report:
     """The most frequent first."""
     jobs: tuple[JobOutcome, ...]
     unknown: tuple[Unknown, ...]
+
+    @property
+    def is_blank(self) -> bool:
+        """It is over, and nothing is recorded of it that could have failed: nobody should call that a success."""
+        return self.outcome is Outcome.OK and not (self.counts.attempts or self.jobs or self.causes)

@@ -18,6 +18,7 @@ _VERDICTS = {
     Outcome.STOPPED: ("stopped by its user", "bold yellow"),
     Outcome.RUNNING: ("running, nothing has failed so far", "bold green"),
 }
+_NOTHING_RAN = ("nothing is recorded that could have failed", "bold")
 _GROUPS_SHOWN = 10
 _LINES_SHOWN = 12
 
@@ -46,7 +47,7 @@ class ReportScreen:
         self._console.print(Text(text), soft_wrap=True)
 
     def _verdict(self, report: Report) -> None:
-        words, style = _VERDICTS[report.outcome]
+        words, style = _NOTHING_RAN if report.is_blank else _VERDICTS[report.outcome]
         about = f"job {report.job}" if report.job else "session"
         self._say(f"{about} of {report.namespace}/{report.cluster}/{report.session}: {words}", style)
         counts = report.counts

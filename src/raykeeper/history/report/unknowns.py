@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.report.situation import Ending
 
 _GAPS_NAMED = 5
+NOTHING_SEALED = datetime.fromtimestamp(0, UTC)
+"""A session is "as of" this where no event of it is in the store."""
 
 
 def unknowns_of(session: OpenedSession, ending: Ending) -> Iterator[tuple[str, str]]:
@@ -16,12 +19,17 @@ def unknowns_of(session: OpenedSession, ending: Ending) -> Iterator[tuple[str, s
     if not session.progress.is_done:
         done, total = session.progress.done_bytes, session.progress.total_bytes
         yield "not read yet", f"{total - done} of {total} bytes of events are still being read"
+    if session.as_of <= NOTHING_SEALED:
+        yield (
+            "no events",
+            "no event of Ray's ever arrived: whether something ran or failed, only logs and jobs can tell",
+        )
     yield from _gaps(session)
     yield from _dropped(session)
     yield from _left_behind(session)
     if ending.is_crash:
         yield "no end", "the head never said that it ended, so its last seconds are missing and open tasks stay open"
-    elif session.ended_at is None:
+    elif session.ended_at is None and session.as_of > NOTHING_SEALED:
         yield "still running", f"what happened after {session.as_of:%Y-%m-%d %H:%M:%S} UTC is not in it"
 
 
