@@ -91,7 +91,7 @@ def _facts(comparison: Comparison) -> Html:
     )
     if not comparison.same:
         return join([heading, shown])
-    rows = [(f"{fact.topic}: {fact.name}", fact.a) for fact in comparison.same]
+    rows = [(_what(fact), fact.a) for fact in comparison.same]
     same = tag(
         "details", tag("summary", f"What is the same ({len(rows)})"), table("What is the same", ("What", "Both"), rows)
     )
@@ -100,7 +100,12 @@ def _facts(comparison: Comparison) -> Html:
 
 def _fact_row(fact: ComparedFact) -> tuple[str, ...]:
     none = quiet("none")
-    return f"{fact.topic}: {fact.name}", fact.a or none, fact.b or none
+    return _what(fact), fact.a or none, fact.b or none
+
+
+def _what(fact: ComparedFact) -> str:
+    """What a topic of one fact is about, is said once."""
+    return fact.name if fact.name.lower() == fact.topic else f"{fact.topic}: {fact.name}"
 
 
 def _failures(failures: Sequence[ComparedFailure]) -> Html:

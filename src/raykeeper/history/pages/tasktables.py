@@ -13,7 +13,7 @@ from raykeeper.history.pages.widgets import nothing, quiet, table
 
 _FUNCTION_HEADERS = ("Function", "Attempts", "Failed", "Median", "95 of 100 within", "All together")
 _RESOURCE_HEADERS = ("Resource", "Asked for", "Available", "Used")
-NO_TASKS = "No tasks are recorded. They appear within seconds of being submitted."
+NO_TASKS = "No tasks are recorded. While a cluster runs, they appear within seconds."
 
 
 def tasks_section(counts: TaskCounts, series: TaskSeries) -> Html:
