@@ -22,6 +22,7 @@ BENCHMARKS = (
     "history_ingest",
     "history_pages",
     "history_users",
+    "history_reading",
     "pages",
     "search",
     "report",

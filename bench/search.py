@@ -80,7 +80,7 @@ async def _search(server: Server, **query: str) -> _Searched:
 
 async def _write_logs(store: ObjectStore) -> int:
     """Every node ships its files in turns, as long as there is text; bytes that were stored."""
-    dice, frames = random.Random(7), itertools.cycle(_frames())
+    dice, frames = random.Random(7), itertools.cycle(log_frames())
     count = TEXT_BYTES // FRAME_BYTES
     special = set(dice.sample(range(count), NEEDLES))
     nodes, per_pack, stored = node_ids(SPEC), PACK_TEXT_BYTES // FRAME_BYTES, 0
@@ -100,7 +100,7 @@ async def _write_logs(store: ObjectStore) -> int:
     return stored
 
 
-def _frames() -> list[bytes]:
+def log_frames() -> list[bytes]:
     """64 MB of log lines, of which about a fifth is not to be foreseen."""
     dice, lines = random.Random(1), list[bytes]()
     for number in range(500_000):
