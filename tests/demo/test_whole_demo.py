@@ -34,6 +34,7 @@ def test_make_demo_shows_a_dead_ray_and_what_failed_in_it(tmp_path: Path) -> Non
     assert "FAILED: Job entrypoint command failed with exit code 1" in done.stdout
     assert f"its history stays in {tmp_path / 'store'}" in done.stdout
     assert list((tmp_path / "store" / "v1" / "catalog").rglob("*.end.json"))
+    _check_report(done.stdout, tmp_path / "cache")
 
 
 def test_ones_own_script_is_remembered_with_its_output_and_exit_code(tmp_path: Path) -> None:
@@ -65,6 +66,14 @@ def test_a_program_that_dies_ends_the_demo_with_its_last_lines(tmp_path: Path) -
         assert demo.process.wait(START_SECONDS) == 1
         assert "raykeeper: history server ended with code -9" in demo.output
     _check_gone(folder)
+
+
+def _check_report(output: str, cache: Path) -> None:
+    """The command that the demo recommends, as it stands there."""
+    line = next(line.strip() for line in output.splitlines() if " report local/demo/" in line)
+    command = [*line.split(), f"--cache-dir={cache}"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=WHOLE_SECONDS, check=False)
+    assert (told.returncode, "divide raised ZeroDivisionError" in told.stdout) == (1, True), told.stdout + told.stderr
 
 
 def _check_ray_cli(demo: RunningDemo) -> None:

@@ -43,14 +43,23 @@ def tell_ways(
         screen.say(f"its history stays in {settings.folder}; to look at it:")
         screen.say(f"  {_raykeeper()} history --store={settings.folder.as_uri()} --dashboard-dir={ray.dashboard}")
         screen.say(f"  then its dashboard is at {DEFAULT_HISTORY}{remembered.path}/")
+        screen.say(f"  and why it failed at     {DEFAULT_HISTORY}{remembered.path}/report")
+        _tell_report(settings, remembered, screen)
         return
     screen.say("its dashboard:  " + remembered.url, "bold")
+    screen.say(f"why it failed:  {address}/report", "bold")
     screen.say("all sessions:   " + remembered.history.url)
     screen.say("on the command line:")
     screen.say(f"  {ray.command} list tasks --address {address} --filter state=FAILED")
     screen.say(f"  {ray.command} summary tasks --address {address}")
     screen.say(f"  {ray.command} job logs {end.submission_id} --address {address}")
+    _tell_report(settings, remembered, screen)
     screen.say(f"its history stays in {settings.folder}")
+
+
+def _tell_report(settings: DemoSettings, remembered: RememberedSession, screen: Screen) -> None:
+    """Needs no server, so it works now and later."""
+    screen.say(f"  {_raykeeper()} report {remembered.id} --store={settings.folder.as_uri()}")
 
 
 def _raykeeper() -> str:
