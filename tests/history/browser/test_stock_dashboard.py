@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from conditions import eventually
@@ -11,7 +12,7 @@ from history.browser.dead_session import serving_process
 from history.browser.pages import JOB, NO_METRICS, PAGES, TASK, TASK_STDOUT, UNMEASURED, Page
 from history.browser.tab import Tab
 from history.browser.verdict import RAYS_OWN_ERRORS, faults_of
-from raycapture import HEAD, SESSION, RayCapture
+from raycapture import HEAD, MOMENTS, SESSION, RayCapture
 
 pytestmark = pytest.mark.bed
 
@@ -26,6 +27,13 @@ async def test_every_page_opens_without_an_error(tab: Tab, session_url: str, pic
 async def test_pages_open_for_a_session_of_events_and_logs_alone(tab: Tab, unmeasured_url: str, pictures: Path) -> None:
     faults = {page.name: await faults_on(page, tab, unmeasured_url, pictures / "unmeasured") for page in UNMEASURED}
     assert faults == {page.name: [] for page in UNMEASURED}
+
+
+async def test_the_frame_of_the_dashboard_is_the_one_that_ray_served(session_url: str, raycapture: RayCapture) -> None:
+    for moment in MOMENTS:
+        recorded = next(request for request in raycapture.requests(moment) if request.path == "/")
+        async with aiohttp.ClientSession() as http, http.get(session_url) as answer:
+            assert (answer.status, await answer.text()) == (recorded.status, recorded.body)
 
 
 async def faults_on(page: Page, tab: Tab, session_url: str, pictures: Path) -> list[str]:
