@@ -37,7 +37,8 @@ class ReportScreen:
         for group in report.groups[:_GROUPS_SHOWN]:
             self._group(group, report)
         if len(report.groups) > _GROUPS_SHOWN:
-            self._say(f"\n{len(report.groups) - _GROUPS_SHOWN} more groups: see --json", "dim")
+            more = _counted(len(report.groups) - _GROUPS_SHOWN, "more group")
+            self._say(f"\n{more}: see --json", "dim")
         if report.unknown:
             self._say("\nnot known", "bold")
             for unknown in report.unknown:
@@ -68,13 +69,15 @@ class ReportScreen:
             self._say("\nalso" if report.first_cause else "\nhidden by retries, or asked for", "bold")
         for cause in others:
             asked_for = ", asked for" if cause.is_intended else ""
-            self._say(f"  {cause.title} ({cause.sureness}{_at(cause.at)}, {cause.failures} failures{asked_for})")
+            self._say(
+                f"  {cause.title} ({cause.sureness}{_at(cause.at)}, {_counted(cause.failures, 'failure')}{asked_for})"
+            )
 
     def _group(self, group: FailureGroup, report: Report) -> None:
         recovered = f", {group.recovered} made good by a retry" if group.recovered else ""
         self._say(f"\n{group.title}", "bold")
         self._say(f"  {group.failures} of {group.error_type}{recovered}, {group.share:.2%} of all attempts")
-        self._say(f"  {_time(group.first_at)} to {_time(group.last_at)}, {len(group.nodes)} nodes")
+        self._say(f"  {_time(group.first_at)} to {_time(group.last_at)}, {_counted(len(group.nodes), 'node')}")
         functions = ", ".join(f"{function.name} ({function.failures})" for function in group.functions)
         self._say(f"  in {functions}")
         self._say(f"  because: {report.causes[group.cause].title} ({group.sureness})")
@@ -105,6 +108,10 @@ _CODES = re.compile(r"\x1b[^m]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def _harmless(line: str) -> str:
     """Without codes that a session's logs would give to the terminal."""
     return _CODES.sub("", line)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _code(exit_code: int | None) -> str:
