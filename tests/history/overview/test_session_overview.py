@@ -46,6 +46,12 @@ async def test_the_recorded_run_has_its_nodes_jobs_and_versions(ingested_moments
     assert 0 < cpu.asked < cpu.available < 1  # four CPUs for some six minutes
 
 
+async def test_a_failed_job_has_its_first_cause_in_one_line(ingested_moments: Moments) -> None:
+    failures = {job.id: job.failure for job in (await golden_overview(ingested_moments)).jobs}
+    assert "runtime environment" in failures["golden-badenv"], "its first cause, not the last line of its message"
+    assert failures["golden-main"] == ""
+
+
 async def test_every_attempt_is_somewhere_in_the_time(ingested_moments: Moments) -> None:
     overview = await golden_overview(ingested_moments)
     series = overview.tasks

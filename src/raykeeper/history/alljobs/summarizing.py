@@ -8,13 +8,12 @@ from typing import Any
 
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.jobs import known_jobs
-from raykeeper.history.report.making import make_report
+from raykeeper.history.report.oneline import causes_of_jobs, why_in_one_line
 from raykeeper.layout.summaries import JobSummary, SessionSummary
 
 SUMMARY_VERSION = 2
 JOBS_LIMIT = 1000
 """Jobs of one session, half a megabyte; a cluster that runs more of them shows the older ones on its own pages."""
-_REPORTS_LIMIT = 10  # failed jobs whose first cause is looked for; of the others their own message has to do
 _ENTRYPOINT_CHARS, _FAILURE_CHARS = 500, 300
 _METADATA_PAIRS, _METADATA_CHARS = 20, 200
 
@@ -29,7 +28,7 @@ async def summarize(asked: Asked) -> SessionSummary:
     """What there is to say about the session's jobs."""
     jobs = newest_first(await known_jobs(asked))
     shown = jobs[:JOBS_LIMIT]
-    causes = await _first_causes(asked, shown)
+    causes = await causes_of_jobs(asked, {_name(job): job.get("status") or "" for job in shown})
     tasks = tasks_by_job(await asked.rows(COUNTED_TASKS))
     return SessionSummary(
         version=SUMMARY_VERSION,
@@ -37,17 +36,6 @@ async def summarize(asked: Asked) -> SessionSummary:
         jobs=tuple(job_summary(job, causes.get(_name(job), ""), tasks.get(job.get("job_id"), {})) for job in shown),
         left_out=len(jobs) - len(shown),
     )
-
-
-async def _first_causes(asked: Asked, jobs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """By the name of a failed job; the newest ones have one."""
-    causes = {}
-    failed = [name for job in jobs if job.get("status") == "FAILED" and (name := _name(job))]
-    for name in failed[:_REPORTS_LIMIT]:
-        report = await make_report(asked, name)
-        if report.first_cause:
-            causes[name] = report.first_cause.title
-    return causes
 
 
 def newest_first(jobs: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -65,7 +53,7 @@ def tasks_by_job(rows: Sequence[Row]) -> dict[str | None, dict[str, int]]:
 def job_summary(job: Mapping[str, Any], cause: str = "", tasks: Mapping[str, int] | None = None) -> JobSummary:
     """A job of Ray's job API in a few words."""
     status = job.get("status") or "UNKNOWN"
-    failure = cause or (last_line(job.get("message")) if status in ("FAILED", "STOPPED") else "")
+    failure = why_in_one_line(status, job.get("message"), cause)
     return JobSummary(
         job_id=job.get("job_id"),
         submission_id=job.get("submission_id"),
@@ -77,12 +65,6 @@ def job_summary(job: Mapping[str, Any], cause: str = "", tasks: Mapping[str, int
         failure=failure[:_FAILURE_CHARS],
         tasks=dict(sorted((tasks or {}).items())),
     )
-
-
-def last_line(text: object) -> str:
-    """Where a traceback says what was raised."""
-    lines = [line.strip() for line in text.splitlines()] if isinstance(text, str) else []
-    return next((line for line in reversed(lines) if line), "")
 
 
 def _name(job: Mapping[str, Any]) -> str:

@@ -129,6 +129,8 @@ class JobRow:
     ended_at: datetime | None
     message: str | None
     metadata: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    """Why it failed, in one line."""
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.jobs import known_jobs
 from raykeeper.history.overview.bins import Bins, bins_over, to_ns
 from raykeeper.history.overview.facts import facts_of, newest_jobs, until_ns
 from raykeeper.history.overview.losses import losses_of
-from raykeeper.history.overview.model import SessionOverview
+from raykeeper.history.overview.model import JobRow, SessionOverview
 from raykeeper.history.overview.nodes import node_rows, nodes_over_time
 from raykeeper.history.overview.resources import resource_hours
 from raykeeper.history.overview.statements import STRETCH
 from raykeeper.history.overview.taskcounts import functions_of, task_series, to_counts
+from raykeeper.history.report.oneline import causes_of_jobs, why_in_one_line
+from raykeeper.history.secretpatterns import masked_text
 
 JOBS_LIMIT = 50
+_FAILURE_CHARS = 300
 
 
 async def session_overview(asked: Asked) -> SessionOverview:
@@ -29,10 +34,16 @@ async def session_overview(asked: Asked) -> SessionOverview:
         functions=await functions_of(asked, None),
         nodes=nodes_over_time(nodes, bins, until),
         resources=await resource_hours(asked, nodes, until),
-        jobs=jobs,
+        jobs=await _with_causes(asked, jobs),
         jobs_left_out=left_out,
         losses=losses_of(asked.session, stretch["attempts"]),
     )
+
+
+async def _with_causes(asked: Asked, jobs: tuple[JobRow, ...]) -> tuple[JobRow, ...]:
+    causes = await causes_of_jobs(asked, {job.id: job.status for job in jobs})
+    lines = (masked_text(why_in_one_line(job.status, job.message, causes.get(job.id, ""))) for job in jobs)
+    return tuple(replace(job, failure=line[:_FAILURE_CHARS]) for job, line in zip(jobs, lines, strict=True))
 
 
 def _bins(stretch: Row, nodes: list[Row], started: int | None, until: int) -> Bins:

@@ -49,7 +49,6 @@ from raykeeper.layout.keys import SessionId
 _TONES: dict[str, Tone] = {"running": "busy", "ended": "quiet", "crashed": "bad", "unknown": "quiet"}
 _JOB_HEADERS = ("Job", "Status", "Started", "Took", "Why")
 _REFRESH_SECONDS = 3
-_MESSAGE_CHARS = 200
 _LONG_AGO = datetime(1971, 1, 1, tzinfo=UTC)  # nothing was sealed yet: "as of" is 1970
 
 
@@ -131,14 +130,8 @@ def _job_row(job: JobRow, session: SessionId) -> tuple[str, ...]:
         status_badge(job.status),
         moment(job.started_at),
         took,
-        _last_line(job.message) if job.status in ("FAILED", "STOPPED") else "",
+        job.failure,
     )
-
-
-def _last_line(message: str | None) -> str:
-    """Of a log, or of a traceback, the last line says what went wrong."""
-    lines = (message or "").strip().splitlines()
-    return lines[-1].strip()[:_MESSAGE_CHARS] if lines else ""
 
 
 def _nodes(nodes: NodesOverTime) -> Html:
