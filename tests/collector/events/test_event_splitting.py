@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ray_event_batches import EventMaker, body_of, line_of
+from raykeeper.collector.events import splitting
 from raykeeper.collector.events.journal import BodyFlag
 from raykeeper.collector.events.splitting import MAX_SET_ASIDE, SplitBody, split_body
 
@@ -116,6 +117,21 @@ def test_compressed_bodies_are_read(flags: BodyFlag, compress: Any) -> None:
     assert lines(split(compress(body), flags)) == [line_of(event) for event in GOOD]
     cut_off = split(compress(body)[:-20], flags)
     assert [piece.reason.partition(":")[0] for piece in cut_off.set_aside] == ["cannot be decompressed"]
+
+
+def test_a_body_that_was_compressed_in_parts_is_read_to_its_end() -> None:
+    first, second = line_of(GOOD[0]), line_of(GOOD[1])
+    parts = gzip.compress(b"[" + first) + gzip.compress(b"," + second + b"]")
+    assert lines(split(parts, BodyFlag.GZIP)) == [first, second]
+    trailing = split(gzip.compress(body_of(GOOD)) + b"rubbish", BodyFlag.GZIP)
+    assert [piece.reason.partition(":")[0] for piece in trailing.set_aside] == ["cannot be decompressed"]
+
+
+def test_a_body_that_would_become_too_long_is_set_aside_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "MAX_BODY_BYTES", 4 * 2**20)
+    bomb = gzip.compress(b" " * 2**19) * 3
+    (piece,) = split(bomb, BodyFlag.GZIP).set_aside
+    assert (piece.reason, piece.text) == ("cannot be decompressed: too long", bomb)
 
 
 @pytest.mark.parametrize("flags", [BodyFlag.CUT, BodyFlag.UNKNOWN_ENCODING])

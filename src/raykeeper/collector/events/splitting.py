@@ -196,11 +196,20 @@ def _resumed(text: str, start: int) -> tuple[int, str, int]:
 
 
 def _decompressed(body: memoryview, window_bits: int) -> bytes:
-    stream = zlib.decompressobj(window_bits)
-    data = stream.decompress(body, MAX_BODY_BYTES // 4)
-    if not stream.eof:
-        raise ValueError("cut off, or too long")
-    return data
+    """All parts of a body: who compresses piece by piece sends several streams, one behind the other."""
+    parts: list[bytes] = []
+    left = MAX_BODY_BYTES // 4
+    rest: bytes | memoryview = body
+    while rest or not parts:
+        stream = zlib.decompressobj(window_bits)
+        parts.append(stream.decompress(rest, left + 1))
+        left -= len(parts[-1])
+        if left < 0:
+            raise ValueError("too long")
+        if not stream.eof:
+            raise ValueError("cut off")
+        rest = stream.unused_data
+    return b"".join(parts)
 
 
 def _all_set_aside(reason: str, body: memoryview) -> SplitBody:
