@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import time
 from pathlib import Path
@@ -66,6 +67,33 @@ async def test_other_requests(tmp_path: Path, request_line: str, status: int) ->
         assert await client.post(b"[]") == 200  # the connection goes on
 
 
+@pytest.mark.parametrize(
+    "target", ["/v1/events/", "//v1/events", "/v1/events?from=agent", "http://localhost:8084/v1/events"]
+)
+async def test_events_are_taken_however_their_address_is_spelled(tmp_path: Path, target: str) -> None:
+    async with a_scene(tmp_path) as scene, RayClient(scene.path.port) as client:
+        await client.send(f"POST {target} HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]".encode())
+        assert await client.status() == 200
+        assert scene.metric("batches_total") == 1
+
+
+async def test_events_that_are_sent_to_another_path_are_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_scene(tmp_path) as scene, RayClient(scene.path.port) as client:
+        for path in ("/v2/events", "/v2/events", "/"):
+            await client.send(f"POST {path} HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]".encode())
+            assert await client.status() == 404
+    (told,) = [str(vars(record)) for record in caplog.records if record.message.startswith("somebody posts to a path")]
+    assert "/v2/events" in told
+
+
+async def test_http_1_0_is_answered_and_closed(tmp_path: Path) -> None:
+    async with a_scene(tmp_path) as scene, RayClient(scene.path.port) as client:
+        await client.send(b"POST /v1/events HTTP/1.0\r\nContent-Length: 2\r\n\r\n[]")
+        assert [await client.status(), await client.status()] == [200, 0]
+
+
 async def test_chunks_compression_and_expectations_are_understood(tmp_path: Path) -> None:
     events = EventMaker().events(4)
     async with a_scene(tmp_path) as scene, RayClient(scene.path.port) as client:
@@ -106,6 +134,17 @@ async def test_what_cannot_be_understood_is_answered_and_closed(tmp_path: Path, 
     async with a_scene(tmp_path) as scene, RayClient(scene.path.port) as client:
         await client.send(data)
         assert [await client.status(), await client.status()] == [status, 0]
+
+
+@pytest.mark.parametrize("beginning", [HEAD + b"X: ", HEAD, b"POST /"], ids=["header", "name of a header", "path"])
+async def test_a_head_without_end_is_refused_before_it_fills_the_memory(tmp_path: Path, beginning: bytes) -> None:
+    async with a_scene(tmp_path) as scene, RayClient(scene.path.port) as client:
+        with contextlib.suppress(ConnectionError):
+            await client.send(beginning)
+            for _ in range(1000):
+                await client.send(b"y" * 2**16)
+        assert await asyncio.wait_for(client.status(), 10) in (431, 0)  # what lies unread may cost the answer
+        assert await scene.post(b"[]") == [200]
 
 
 async def test_a_client_may_ask_to_close(tmp_path: Path) -> None:

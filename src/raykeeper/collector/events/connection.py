@@ -42,6 +42,9 @@ class Receiver(Protocol):
     def answered(self, status: HTTPStatus) -> None:
         """A batch was kept, or refused."""
 
+    def misdirected(self, path: bytes) -> None:
+        """Somebody posted to a path that is not there."""
+
     def steady(self) -> float: ...
 
     def opened(self, connection: Connection) -> None: ...
@@ -61,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
         self._head = RequestHead()
+        self._is_in_head = False
         self._body: IncomingBody | None = None
         self._status: HTTPStatus | None = None
         self._answers: set[asyncio.Task[None]] = set()
@@ -85,15 +89,19 @@ class Connection(asyncio.Protocol):
             self._body = None
 
     def data_received(self, data: bytes) -> None:
+        was_in_head = self._is_in_head
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._refuse(HTTPStatus.BAD_REQUEST)
+        if was_in_head and self._is_in_head:
+            self._count_head(len(data))  # the parser tells of a header when it ends, and until then gathers it
         self._read_on_when_ready()
 
     def on_message_begin(self) -> None:
         self._head = RequestHead()
         self._body = self._status = None
+        self._is_in_head = True
         self.reading_since = self._receiver.steady()
 
     def on_url(self, part: bytes) -> None:
@@ -105,8 +113,11 @@ class Connection(asyncio.Protocol):
         self._count_head(len(name) + len(value))
 
     def on_headers_complete(self) -> None:
+        self._is_in_head = False
         self._head.method = self._parser.get_method()
         self._status = self._status or answer_without_body(self._head)
+        if self._status is HTTPStatus.NOT_FOUND and self._head.method == b"POST":
+            self._receiver.misdirected(self._head.url)
         if self._status is None:
             try:
                 self._body = self._receiver.receive(self._head)

@@ -7,12 +7,19 @@ from http import HTTPStatus
 
 from raykeeper.collector.events.journal import BodyFlag
 
-EVENTS_PATH = b"/v1/events"
-HEALTH_PATH = b"/healthz"
+EVENTS_PATH = b"v1/events"
+HEALTH_PATH = b"healthz"
+"""Without the slashes around them: one too many is no reason to refuse for ever what Ray will repeat for ever."""
 MAX_HEAD_BYTES = 64 * 1024
 """Of a request line with its headers; Ray's has 200. Protects memory."""
 
-_ENCODINGS = {b"": BodyFlag.NONE, b"identity": BodyFlag.NONE, b"gzip": BodyFlag.GZIP, b"deflate": BodyFlag.DEFLATE}
+_ENCODINGS = {
+    b"": BodyFlag.NONE,
+    b"identity": BodyFlag.NONE,
+    b"gzip": BodyFlag.GZIP,
+    b"x-gzip": BodyFlag.GZIP,
+    b"deflate": BodyFlag.DEFLATE,
+}
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -30,7 +37,11 @@ class RequestHead:
 
     @property
     def path(self) -> bytes:
-        return self.url.partition(b"?")[0]
+        """Without slashes at its ends; who believes in a proxy puts a whole URL before it."""
+        path = self.url.partition(b"?")[0]
+        if b"://" in path and not path.startswith(b"/"):
+            path = path.partition(b"://")[2].partition(b"/")[2]
+        return path.strip(b"/")
 
     @property
     def content_length(self) -> int:

@@ -45,6 +45,7 @@ class Sink:
         self._figures = figures
         self.pace = pace
         """Awaited before a batch that was kept is answered."""
+        self._has_misdirected = False
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._sweeping: asyncio.TimerHandle | None = None
@@ -74,6 +75,13 @@ class Sink:
 
     def answered(self, status: HTTPStatus) -> None:
         self._figures.answered(status)
+
+    def misdirected(self, path: bytes) -> None:
+        """Say it once: Ray repeats for ever what is sent to a wrong address, and nothing of it arrives."""
+        if not self._has_misdirected:
+            self._has_misdirected = True
+            cure = "Ray's RAY_DASHBOARD_AGGREGATOR_AGENT_EVENTS_EXPORT_ADDR must end in /v1/events"
+            log.warning("somebody posts to a path that is not there", path=path[:200].decode("latin-1"), cure=cure)
 
     def steady(self) -> float:
         return self._clock.steady()
