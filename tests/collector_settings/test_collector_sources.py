@@ -266,5 +266,11 @@ def test_the_projected_token_comes_before_the_static_one_and_that_before_a_file(
     assert (file.mode, file.token, file.token_file) == ("token", "", Path("/token"))
 
 
+def test_the_line_break_that_a_secret_was_made_with_is_no_part_of_the_token() -> None:
+    assert read(RAY_AUTH_TOKEN=" static\n").head.auth.token == "static"
+    assert refusal(RAY_AUTH_TOKEN=" \n", RAY_AUTH_MODE="token").startswith("RAY_AUTH_MODE='token' cannot be used")
+    assert refusal(RAY_AUTH_TOKEN="hunter\n2") == "RAY_AUTH_TOKEN='…' cannot be used: a token is one line of text"
+
+
 def test_the_token_is_not_shown_with_the_settings() -> None:
     assert "hunter2" not in repr(read(RAY_AUTH_TOKEN="hunter2"))

@@ -137,6 +137,14 @@ async def test_a_projected_token_is_read_anew_for_every_request(
     assert [headers["Authorization"] for headers in head.headers] == ["Bearer first", "Bearer renewed"]
 
 
+@pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines\n", b"\xff\xfe"])
+def test_a_file_without_a_token_is_waited_for(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    with pytest.raises(Unavailable, match="Ray token file"):
+        TokenFile(file).headers()
+
+
 def test_a_projected_token_wins_over_a_static_one() -> None:
     assert ray_credentials("static", Path("/token")) == TokenFile(Path("/token"))
     assert ray_credentials("static", None) == StaticToken("static")

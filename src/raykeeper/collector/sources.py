@@ -172,13 +172,21 @@ def _head_address(variables: Variables) -> str:
 def _auth(variables: Variables) -> RayTokenSettings:
     mode = (variables.text("RAY_AUTH_MODE") or "").lower()
     projects = parse_switch("RAY_ENABLE_K8S_TOKEN_AUTH", variables.text("RAY_ENABLE_K8S_TOKEN_AUTH") or "false")
-    token, path = variables.text("RAY_AUTH_TOKEN"), variables.text("RAY_AUTH_TOKEN_PATH")
+    token, path = _token(variables), variables.text("RAY_AUTH_TOKEN_PATH")
     if projects:
         return RayTokenSettings(mode, token_file=Path(RAY_TOKEN_PATH, "token"))
     if mode == "token" and not (token or path):
         cure = "there is no token; set RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or RAY_ENABLE_K8S_TOKEN_AUTH=true"
         raise Misconfigured("RAY_AUTH_MODE", mode, cure)
-    return RayTokenSettings(mode, token or "", Path(path) if path and not token else None)
+    return RayTokenSettings(mode, token, Path(path) if path and not token else None)
+
+
+def _token(variables: Variables) -> str:
+    """Without the line break that secrets are often made with."""
+    token = (variables.text("RAY_AUTH_TOKEN") or "").strip()
+    if not token.isprintable():
+        raise Misconfigured("RAY_AUTH_TOKEN", "…", "a token is one line of text")
+    return token
 
 
 def _parse_listener(setting: str, text: str) -> str:

@@ -45,10 +45,16 @@ class TokenFile:
     path: Path = PROJECTED_TOKEN_FILE
 
     def headers(self) -> Mapping[str, str]:
+        service = f"Ray token file {self.path}"
         try:
-            return bearer_headers(self.path.read_text().strip())
+            token = self.path.read_text().strip()
         except OSError as exc:
-            raise Unavailable(f"Ray token file {self.path}", exc.strerror or str(exc)) from exc
+            raise Unavailable(service, exc.strerror or str(exc)) from exc
+        except UnicodeDecodeError as exc:
+            raise Unavailable(service, "it is not text") from exc
+        if not token or not token.isprintable():
+            raise Unavailable(service, "it does not hold one line with a token")
+        return bearer_headers(token)
 
 
 def bearer_headers(token: str) -> Mapping[str, str]:
