@@ -9,11 +9,10 @@ from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.collector.metrics import CollectorMetrics
-from raykeeper.collector.once import LIMITS, Capture, LocalLogs
+from raykeeper.collector.once import LIMITS, Capture, LocalLogs, Shipped
 from raykeeper.collector.parts import find_store_settings, make_dashboard, make_identity, make_shipper
 from raykeeper.collector.sessions import SessionWatch
 from raykeeper.collector.settings import CollectorSettings
-from raykeeper.layout.records import MissingLog
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.store import ObjectStore
 
@@ -28,7 +27,8 @@ async def capture_once(settings: CollectorSettings, environment: Mapping[str, st
     """
     clock, metrics = SystemClock(), CollectorMetrics(CollectorRegistry())
     store = open_store(find_store_settings(settings, environment))
-    capture = Capture(make_dashboard(settings, LIMITS), store, make_identity(settings), clock, _say)
+    dashboard, identity = make_dashboard(settings, LIMITS), make_identity(settings)
+    capture = Capture(dashboard, store, identity, clock, _say, settings.head.additional_endpoints)
     captured = await capture.take(_local_logs(settings, store, clock, metrics))
     for line in captured.report():
         _say(line)
@@ -46,10 +46,11 @@ def _local_logs(
     if node_id is None or not settings.log_files.is_on:
         return None
 
-    async def ship() -> tuple[MissingLog, ...]:
+    async def ship() -> Shipped:
         shipper = make_shipper(settings, sessions, store, clock, metrics)
         try:
-            return await shipper.flush(clock.steady() + LOCAL_LOGS_SECONDS)
+            missing = await shipper.flush(clock.steady() + LOCAL_LOGS_SECONDS)
+            return Shipped(shipper.file_count, shipper.sent_bytes, missing)
         finally:
             await shipper.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +36,17 @@ EXTRA = ("/events", "/logical/actors")  # carried by events and log files, where
 NOWHERE = Path("/nonexistent")
 """Folder of a session that is on another machine."""
 
-ShipLogs = Callable[[], Awaitable[tuple[MissingLog, ...]]]
+
+@dataclass(frozen=True)
+class Shipped:
+    """What became of the log files on this machine."""
+
+    files: int
+    sent_bytes: int
+    missing: tuple[MissingLog, ...] = ()
+
+
+ShipLogs = Callable[[], Awaitable[Shipped]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class LocalLogs:
 
     node_id: str
     ship: ShipLogs
-    """Sends all of them; returns what did not make it."""
+    """Sends all of them."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +86,21 @@ class Capture:
     The start is written before the data and the end after it, so that a capture that was stopped looks like one.
     """
 
-    def __init__(self, dashboard: Streams, bucket: RecordBucket, identity: Identity, clock: Clock, say: Say) -> None:
+    def __init__(
+        self,
+        dashboard: Streams,
+        bucket: RecordBucket,
+        identity: Identity,
+        clock: Clock,
+        say: Say,
+        additional_endpoints: Sequence[str] = (),
+    ) -> None:
         self._dashboard = dashboard
         self._bucket = bucket
         self._identity = identity
         self._clock = clock
         self._say = say
+        self._endpoints = polled_endpoints(0.0, additional_endpoints)
         self._facts = HeadFacts()
         self._tally = Tally()
 
@@ -113,13 +132,13 @@ class Capture:
         return name
 
     async def _take_facts(self, taker: AnswerTaker) -> None:
-        for endpoint in polled_endpoints(0.0):
+        for endpoint in self._endpoints:
             if endpoint.is_fact and (answer := await taker.take(endpoint.path, is_needed=True)):
                 self._facts = with_answer(self._facts, endpoint.name, answer.body)
 
     async def _take_changing(self, taker: AnswerTaker) -> None:
         """What is polled of a cluster with a collector, and what its events would have carried."""
-        for endpoint in polled_endpoints(0.0):
+        for endpoint in self._endpoints:
             if endpoint.is_fact:
                 continue
             answer = await taker.take(endpoint.path, endpoint.name)
@@ -151,9 +170,11 @@ class Capture:
 
     async def _take_logs(self, session: str, node_id: str, local: LocalLogs | None) -> tuple[MissingLog, ...]:
         if local is not None and local.node_id == node_id:
-            missing = await local.ship()
-            self._tally.gaps += [f"log {log.path}: {log.length} bytes not sent" for log in missing]
-            return missing
+            shipped = await local.ship()
+            self._tally.log_files += shipped.files
+            self._tally.log_bytes += shipped.sent_bytes
+            self._tally.gaps += [f"log {log.path}: {log.length} bytes not sent" for log in shipped.missing]
+            return shipped.missing
         session_id = self._identity.session(session)
         return await RemoteLogs(self._dashboard, self._bucket, session_id, node_id, self._clock, self._tally).take()
 

@@ -108,7 +108,8 @@ def make_shipper(
 
     files = settings.log_files
     own = LogShipperSettings(
-        spool=settings.spool.folder,
+        # A capture goes into a store of its own: what another has of these files is no reason to leave them out.
+        spool=None if settings.runs_once else settings.spool.folder,
         namespace=settings.cluster.namespace,
         cluster=settings.cluster.name,
         pod=_pod(settings),

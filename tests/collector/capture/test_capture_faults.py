@@ -14,7 +14,7 @@ from raykeeper.clock import SystemClock
 from raykeeper.collector.capture.pages import KINDS, Page
 from raykeeper.collector.capture.remote_logs import FRAME_BYTES, parse_listing, user_files_first
 from raykeeper.collector.identity import Identity
-from raykeeper.collector.once import Capture, LocalLogs
+from raykeeper.collector.once import Capture, LocalLogs, Shipped
 from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import SessionId, end_record_key, node_record_key, parse_sealed_key, session_record_key
 from raykeeper.layout.packs import Frame, parse_index
@@ -149,8 +149,8 @@ async def test_a_list_that_is_not_whole_is_said(scene: Scene, answer: bytes) -> 
 
 
 async def test_logs_on_this_machine_are_read_from_disk(scene: Scene) -> None:
-    async def ship() -> tuple[MissingLog, ...]:
-        return (MissingLog(path="raylet.out", offset=5, length=7),)
+    async def ship() -> Shipped:
+        return Shipped(1, 5, (MissingLog(path="raylet.out", offset=5, length=7),))
 
     assert await scene.run(LocalLogs(HEAD, ship)) == 3
     assert not scene.frames(HEAD)

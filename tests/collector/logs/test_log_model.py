@@ -158,7 +158,7 @@ class LogFiles(RuleBasedStateMachine):
             self.shipping.cancel()
             await asyncio.wait([self.shipping])
             self.shipping = None
-        if loses_positions:
+        if loses_positions and self.scene.settings.spool:
             shutil.rmtree(self.scene.settings.spool, ignore_errors=True)
         await self.scene.restart()
 

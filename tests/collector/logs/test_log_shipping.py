@@ -215,6 +215,7 @@ async def test_a_torn_line_of_positions_costs_that_line_alone(scene: Scene) -> N
     written(scene.logs / "worker-1.out", b"one")
     await scene.tick()
     positions = scene.settings.positions_file
+    assert positions is not None
     positions.write_bytes(positions.read_bytes() + b'["' + SESSION.encode())
     await scene.restart()
     written(scene.logs / "worker-2.out", b"two")

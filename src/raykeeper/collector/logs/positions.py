@@ -42,9 +42,12 @@ class Position(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Positions:
-    """The file of positions. A disk that takes no more is complained of once: only a restart would miss it."""
+    """The file of positions. A disk that takes no more is complained of once: only a restart would miss it.
 
-    def __init__(self, file: Path) -> None:
+    Without a file nothing is remembered: for a shipper that nobody starts again.
+    """
+
+    def __init__(self, file: Path | None) -> None:
         self._file = file
         self._known: dict[str, bytes] = {}
         self._live_bytes = 0
@@ -81,6 +84,8 @@ class Positions:
             self._descriptor = None
 
     def _lines(self) -> list[bytes]:
+        if self._file is None:
+            return []
         try:
             return self._file.read_bytes().splitlines()
         except FileNotFoundError:
@@ -96,6 +101,8 @@ class Positions:
             self._live_bytes += len(line)
 
     def _append(self, data: bytes, is_urgent: bool) -> None:
+        if self._file is None:
+            return
         try:
             if self._size + len(data) > max(_COMPACT_FLOOR_BYTES, _COMPACT_FACTOR * self._live_bytes):
                 self._compact()
@@ -113,6 +120,8 @@ class Positions:
 
     def _compact(self) -> None:
         """Write what is known now in place of the old file, in one step."""
+        if self._file is None:
+            return
         scratch = self._file.with_name(f"{self._file.name}.new")
         data = b"".join(line + b"\n" for line in self._known.values())
         try:

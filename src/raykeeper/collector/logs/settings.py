@@ -13,8 +13,8 @@ from raykeeper.settings.values import MIB
 class LogShipperSettings:
     """Whose logs these are, and how often and how much is done. What a user can set has the user's default."""
 
-    spool: Path
-    """Folder of the collector's own; `logs/positions` below it says what the bucket has."""
+    spool: Path | None
+    """Folder of the collector's own; `logs/positions` below it says what the bucket has. None remembers nothing."""
     namespace: str
     """Of the cluster: part of every key."""
     cluster: str
@@ -41,8 +41,8 @@ class LogShipperSettings:
     """The same at the end, when little must hang on one put."""
 
     @property
-    def positions_file(self) -> Path:
-        return self.spool / "logs" / "positions"
+    def positions_file(self) -> Path | None:
+        return self.spool / "logs" / "positions" if self.spool else None
 
     @property
     def unknown_node(self) -> str:

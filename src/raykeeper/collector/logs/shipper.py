@@ -62,6 +62,8 @@ class LogShipper:
         self._reader = LogReader(self._tracker, self._losses, clock)
         self._thread = ThreadPoolExecutor(1, "log-reader")
         self._sequence = itertools.count()
+        self.sent_bytes = 0
+        """Of log files that the bucket took since the start."""
         self._has_looked = asyncio.Event()
         self._putting = asyncio.Lock()
         self._is_flushing = False
@@ -74,6 +76,11 @@ class LogShipper:
     def unsent_bytes(self) -> int:
         """Bytes seen in files that the bucket does not have."""
         return sum(file.unsent for file in tuple(self._tracker.news))
+
+    @property
+    def file_count(self) -> int:
+        """Log files that are followed."""
+        return len(self._tracker)
 
     @property
     def lost_bytes(self) -> int:
@@ -126,7 +133,7 @@ class LogShipper:
             seldom = min(COMPONENT_LOOK_SECONDS, self._settings.component_tick_seconds)
             self._next_component_look = self._clock.steady() + seldom
         await self._in_thread(self._tracker.scan, scope)
-        self._metrics.log_files.set(len(self._tracker))
+        self._metrics.log_files.set(self.file_count)
 
     async def ship(self) -> None:
         """Put all that is new and due."""
@@ -185,6 +192,7 @@ class LogShipper:
             self._metrics.log_packs.inc()
             self._metrics.log_pack_bytes.inc(len(parcel.data))
             self._metrics.log_bytes.inc(parcel.text_bytes)
+            self.sent_bytes += parcel.text_bytes
         await self._in_thread(self._reader.commit, parcel)
 
     def _key(self, group: Group) -> str:
