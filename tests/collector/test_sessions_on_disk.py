@@ -128,10 +128,21 @@ def test_a_post_start_hook_may_name_the_node_of_the_current_session(scene: Scene
     assert scene.nodes(OTHER) == []
 
 
+def test_what_a_hook_wrote_before_the_session_began_is_another_sessions_node(scene: Scene) -> None:
+    session = a_session(scene.root)
+    for path in (session, session / "logs"):
+        os.utime(path, (2000, 2000))
+    written(scene.root / "raylet_node_id", NODE_A.encode(), at=1990)
+    assert scene.nodes() == []
+    written(scene.root / "raylet_node_id", NODE_B.encode(), at=2010)
+    assert scene.nodes() == [NODE_B]
+
+
 def test_the_log_of_a_post_start_hook_names_the_node_it_waited_for() -> None:
     text = f'Mon raylet not start\nMon raylet started: "{NODE_B}" => {NODE_A}\n'
     assert parse_hook_file(text) == NODE_A
     assert parse_hook_file("Mon raylet not start\n") is None
+    assert parse_hook_file(f"{text}Tue raylet not start\n") is None  # it waits for the next one
 
 
 def test_a_raylet_log_with_an_impossible_time_names_none() -> None:

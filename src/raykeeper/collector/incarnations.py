@@ -18,7 +18,7 @@ from raykeeper.collector.node_ids import (
     parse_port_file_name,
     parse_raylet_log,
 )
-from raykeeper.collector.start_time import zone_offset
+from raykeeper.collector.start_time import observe_first_file, zone_offset
 from raykeeper.layout.records import Role
 
 HOOK_FILES = ("alibabacloud_raylet_node_id", "raylet_node_id", "init.log")
@@ -49,15 +49,20 @@ def observe_incarnations(session: Path) -> list[NodeIncarnation]:
     return sorted(found.values(), key=lambda node: (node.appeared_ns, node.log_index or 0))
 
 
-def observe_hook_files(root: Path) -> NodeIncarnation | None:
-    """What a `postStart` hook wrote beside the sessions: the node of the session that began last."""
+def observe_hook_files(root: Path, session: Path) -> NodeIncarnation | None:
+    """What a `postStart` hook wrote beside the sessions since this one began: its node, if it is the last one.
+
+    What is older was written for another session: Ray's container was restarted, and the hook waits for its raylet.
+    """
+    first_file = observe_first_file(session)
+    began_ns = int(first_file.timestamp() * _NANOSECONDS) if first_file else 0
     for name in HOOK_FILES:
         try:
             text = (root / name).read_bytes()[:_HOOK_BYTES].decode(errors="replace")
             written_ns = (root / name).stat().st_mtime_ns
         except OSError:
             continue
-        if node_id := parse_hook_file(text):
+        if written_ns >= began_ns and (node_id := parse_hook_file(text)):
             return NodeIncarnation(node_id, written_ns)
     return None
 

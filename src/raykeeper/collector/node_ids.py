@@ -14,7 +14,7 @@ _PORT_FILE = re.compile(rf"(?P<server>[a-z_]+)_port_(?P<node_id>{_NODE_ID})")
 _RAYLET_LINE = re.compile(
     rf"^\[(?P<time>[\d-]+ [\d:]+),\d+ .*Setting node ID node_id=(?P<node_id>{_NODE_ID})", re.MULTILINE
 )
-_HOOK_LINE = re.compile(rf"=>\s*(?P<node_id>{_NODE_ID})\s*$", re.MULTILINE)
+_HOOK_LINE = re.compile(rf"=>\s*(?P<node_id>{_NODE_ID})\s*$")
 HEAD_SERVER = "gcs_server"
 """Only the head has a port file of it."""
 
@@ -37,8 +37,8 @@ def parse_raylet_log(text: str) -> tuple[str, datetime] | None:
 
 
 def parse_hook_file(text: str) -> str | None:
-    """The node id that a `postStart` hook wrote: alone in a file, or last after `=>` in `init.log`."""
+    """The node id that a `postStart` hook wrote: alone in a file, or after `=>` at the end of `init.log`."""
     if _WHOLE_ID.fullmatch(alone := text.strip()):
         return alone
-    found = _HOOK_LINE.findall(text)
-    return str(found[-1]) if found else None
+    found = _HOOK_LINE.search(text)
+    return found["node_id"] if found else None

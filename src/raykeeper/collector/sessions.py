@@ -171,7 +171,7 @@ class SessionWatch:
         session = self._sessions[name]
         known = {node.node_id: node for node in session.incarnations}
         seen = observe_incarnations(session.path)
-        if name == self._current and (hooked := observe_hook_files(self._root)) and not seen:
+        if name == self._current and not seen and (hooked := observe_hook_files(self._root, session.path)):
             seen = [hooked]
         for node in seen:
             known[node.node_id] = _kept(known.get(node.node_id), node)
