@@ -63,9 +63,15 @@ class Directory:
 
     nodes: dict[str, str] = field(default_factory=dict)
     session: str | None = None
+    replaced: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By session, until when another node was there, and which."""
 
     def node_of(self, session: str) -> str | None:
         return self.nodes.get(session)
+
+    def node_at(self, session: str, moment_ns: int) -> str | None:
+        until_ns, earlier = self.replaced.get(session, (0, ""))
+        return earlier if moment_ns < until_ns else self.node_of(session)
 
     def current_session(self) -> str | None:
         return self.session

@@ -27,6 +27,9 @@ FLUSH_SECONDS = 60.0
 class NoDirectory:
     """A node without a session directory: events say themselves where they belong."""
 
+    def node_at(self, session: str, moment_ns: int) -> str | None:  # noqa: ARG002 - the protocol's signature
+        return None
+
     def node_of(self, session: str) -> str | None:  # noqa: ARG002 - the protocol's signature
         return None
 

@@ -71,6 +71,8 @@ def test_port_files_name_the_nodes_in_the_order_they_appeared(scene: Scene) -> N
     a_port_file(session, NODE_A, "gcs_server", at=1001)
     assert scene.nodes() == [NODE_A, NODE_B]
     assert scene.watch.node_of(SESSION) == NODE_B
+    moments = [scene.watch.node_at(SESSION, second * 10**9) for second in (500, 1500, 2500)]
+    assert moments == [NODE_A, NODE_A, NODE_B]
     assert [node.role for node in scene.watch.sessions()[0].incarnations] == ["head", None]
 
 

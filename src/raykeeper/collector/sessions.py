@@ -102,6 +102,13 @@ class SessionWatch:
         known = self._sessions.get(session)
         return known.incarnations[-1].node_id if known and known.incarnations else None
 
+    def node_at(self, session: str, moment_ns: int) -> str | None:
+        """The node that was there at that moment, or the first that was ever; None while none is known."""
+        known = self._sessions.get(session)
+        nodes = known.incarnations if known else ()
+        there = [node for node in nodes if node.appeared_ns <= moment_ns] or nodes[:1]
+        return there[-1].node_id if there else None
+
     def replaced_ns(self, session: str, node_id: str) -> int:
         """When the next node of the pod appeared after that one, in nanoseconds since 1970; 0 if none has."""
         nodes = [(known.name, node) for known in self._by_name for node in known.incarnations]

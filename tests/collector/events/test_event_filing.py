@@ -43,6 +43,19 @@ def test_an_event_without_a_usable_node_id_is_filed_by_the_session_directory(bad
     assert filed(event).sessions_without_node == {SESSION}
 
 
+def test_an_event_without_a_node_id_is_the_nodes_that_was_there_when_it_came() -> None:
+    events = EventMaker().events(3)
+    for event in events:
+        del event["nodeId"]  # as in Ray 2.52
+    filer = Filer(Directory({SESSION: OTHER_NODE}, replaced={SESSION: (200, NODE_HEX)}))
+    for event, received_ns in zip(events, (100, 200, 300), strict=True):
+        filer.add(SplitBody([line_of(event)]), received_ns)
+    assert filer.filing.events == {
+        Place(SESSION, NODE_HEX): [line_of(events[0])],
+        Place(SESSION, OTHER_NODE): [line_of(event) for event in events[1:]],
+    }
+
+
 def test_node_ids_of_wrong_length_are_counted() -> None:
     assert filed(EventMaker().event(nodeId="AgAAAA==")).bad_node_ids == 1
     assert filed(EventMaker().event(nodeId="")).bad_node_ids == 0

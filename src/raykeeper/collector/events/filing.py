@@ -27,6 +27,9 @@ class Identities(Protocol):
     def node_of(self, session: str) -> str | None:
         """The hex id of the local node in that session; None while it has none."""
 
+    def node_at(self, session: str, moment_ns: int) -> str | None:
+        """The same at an earlier moment: a raylet may have been replaced since."""
+
     def current_session(self) -> str | None:
         """The session that Ray is running now, if any."""
 
@@ -62,11 +65,14 @@ class Filer:
     def __init__(self, identities: Identities) -> None:
         self.filing = Filing()
         self._identities = identities
+        self._received_ns = 0
         self._places: dict[tuple[str, str], Place | str] = {}
         self._known: dict[tuple[str, str], list[Event]] = {}
 
     def add(self, split: SplitBody, received_ns: int) -> None:
         """File each event of a body, or set it aside with the reason."""
+        self._received_ns = received_ns
+        self._places.clear()  # whose an event is that names no node depends on when it came
         known = len(self.filing.set_aside)
         self.filing.set_aside += split.set_aside
         self._file(split.events)
@@ -116,7 +122,7 @@ class Filer:
         own = to_hex(node, NODE_ID_BYTES)
         if own is None and node:
             self.filing.bad_node_ids += 1
-        return Place(session, own or self._identities.node_of(session) or "")
+        return Place(session, own or self._identities.node_at(session, self._received_ns) or "")
 
 
 def is_session_name(name: str) -> bool:
