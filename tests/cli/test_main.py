@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from raykeeper.cli import app as commands
 from raykeeper.cli import main as cli
+from raykeeper.cli.programs import PROGRAMS
 from raykeeper.errors import Misconfigured, Unavailable
 
 HEAVY = {"aiohttp", "kubernetes", "msgspec", "prometheus_client", "rich", "yaml", "asyncio"}
@@ -74,10 +75,20 @@ def test_an_error_of_ours_is_one_line_and_an_exit_code(
     assert capsys.readouterr().err == line
 
 
-def test_a_collector_starts_without_what_the_other_commands_need() -> None:
-    script = (
-        "import sys\nfrom raykeeper.cli.main import run_command\nimport raykeeper.collector.main\nprint(*sys.modules)"
-    )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert "raykeeper.collector.settings" in loaded
-    assert not {"typer", "click", "pydantic", "rich"} & set(loaded)
+START_WITH_WRONG_FLAG = """
+import sys
+from raykeeper.cli.main import run_command
+from raykeeper.errors import Misconfigured
+try:
+    run_command([sys.argv[1], "--no-such-flag"])
+except Misconfigured:
+    print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize("command", PROGRAMS)
+def test_a_program_starts_without_what_the_other_commands_need(command: str) -> None:
+    script = [sys.executable, "-c", START_WITH_WRONG_FLAG, command]
+    loaded = subprocess.run(script, capture_output=True, text=True, check=True).stdout.split()
+    assert f"raykeeper.{command.removesuffix('server')}.settings" in loaded
+    assert not {"typer", "pydantic", "rich"} & set(loaded)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from raykeeper.cli.goflags import GoFlagsCommand, paragraph, signature_of
+from raykeeper.cli.programs import PROGRAMS
 from raykeeper.collector.environment import WITHOUT_EFFECT, WITHOUT_FLAG
 from raykeeper.collector.flags import FLAGS
 
@@ -20,9 +21,7 @@ def collector(context: typer.Context, **_: object) -> None:
 
     A flag is written `-flag value`, `--flag=value` or `--flag`, and beats the variable that means the same.
     """
-    from raykeeper.collector.main import run
-
-    raise typer.Exit(run(context.args))
+    raise typer.Exit(PROGRAMS["collector"](context.args))
 
 
 collector.__signature__ = signature_of(FLAGS)  # type: ignore[attr-defined]  # mypy knows no such attribute of functions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from raykeeper.cli.goflags import GoFlagsCommand, paragraph, signature_of
+from raykeeper.cli.programs import PROGRAMS
 from raykeeper.history.environment import WITHOUT_FLAG
 from raykeeper.history.flags import FLAGS
 
@@ -20,16 +21,12 @@ def history(context: typer.Context, **_: object) -> None:
 
     A flag is written `-flag value`, `--flag=value` or `--flag`, and beats the variable that means the same.
     """
-    from raykeeper.history.main import run
-
-    raise typer.Exit(run(context.args))
+    raise typer.Exit(PROGRAMS["history"](context.args))
 
 
 def historyserver(context: typer.Context, **_: object) -> None:
     """The same under KubeRay's name: listens at all addresses, as existing manifests expect, and warns about it."""
-    from raykeeper.history.main import run
-
-    raise typer.Exit(run(context.args, as_kuberay=True))
+    raise typer.Exit(PROGRAMS["historyserver"](context.args))
 
 
 for _command in (history, historyserver):

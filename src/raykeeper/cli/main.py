@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from raykeeper.cli.programs import PROGRAMS
 from raykeeper.errors import Misconfigured, RaykeeperError
 from raykeeper.settings.arguments import asks_for_help
 
@@ -19,20 +20,14 @@ def to_arguments(argv: Sequence[str]) -> list[str]:
     return [command, *argv[1:]] if command else list(argv[1:])
 
 
-def is_collecting(arguments: Sequence[str]) -> bool:
-    """Whether the collector is asked for, and not its help."""
-    return arguments[:1] == ["collector"] and not asks_for_help(arguments[1:])
-
-
 def run_command(arguments: Sequence[str]) -> int:
     """Do what the arguments say; the exit code.
 
-    The collector goes without typer, which reads none of its flags but costs 18 MB and most of its start.
+    A program goes without typer, which reads none of its flags but costs 18 MB and much of its start.
     """
-    if is_collecting(arguments):
-        from raykeeper.collector.main import run
-
-        return run(arguments[1:])
+    command, *rest = arguments or [""]
+    if command in PROGRAMS and not asks_for_help(rest):
+        return PROGRAMS[command](rest)
     from raykeeper.cli.app import app
 
     app(list(arguments))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from raykeeper.cli.goflags import GoFlagsCommand, paragraph, signature_of
+from raykeeper.cli.programs import PROGRAMS
 from raykeeper.operator.environment import VARIABLES
 from raykeeper.operator.flags import FLAGS
 from raykeeper.operator.gates import Gate
@@ -12,9 +13,7 @@ from raykeeper.operator.gates import Gate
 
 def operator(context: typer.Context, **_: object) -> None:
     """Reconcile RayClusters. Takes the flags of KubeRay's operator, as `-flag value`, `--flag=value` or `--flag`."""
-    from raykeeper.operator.main import run
-
-    raise typer.Exit(run(context.args))
+    raise typer.Exit(PROGRAMS["operator"](context.args))
 
 
 operator.__signature__ = signature_of(FLAGS)  # type: ignore[attr-defined]  # mypy knows no such attribute of functions
