@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from starlette.types import ASGIApp
@@ -43,6 +44,8 @@ from raykeeper.layout.records import (
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
+
+T = TypeVar("T")
 
 STARTED_AT = datetime(2026, 11, 15, 20, 0, tzinfo=UTC)
 SESSION = SessionId("team-a", "train", "session_2026-11-15_20-00-00_000000_9")
@@ -89,8 +92,20 @@ class LazyDatabase:
     started: Database | None = None
 
     async def query(self, sql: str, files: Mapping[str, Sequence[Path]], params: Mapping[str, object]) -> list[Row]:
+        return await self._database().query(sql, files, params)
+
+    async def query_shaped(
+        self,
+        sql: str,
+        files: Mapping[str, Sequence[Path]],
+        params: Mapping[str, object],
+        shape: Callable[[Row], T],
+    ) -> list[T]:
+        return await self._database().query_shaped(sql, files, params, shape)
+
+    def _database(self) -> Database:
         self.started = self.started or Database(self.folder)
-        return await self.started.query(sql, files, params)
+        return self.started
 
 
 @dataclass

@@ -38,6 +38,8 @@ class Listed:
     warnings: tuple[str, ...] = ()
     partial_failure: str | None = ""
     """Ray has None instead of no text where a list is gathered from all nodes."""
+    encoded: Sequence[msgspec.Raw] = ()
+    """The rows where they are JSON already, a tenth of the memory; `rows` is empty then."""
 
 
 def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -52,7 +54,7 @@ def dashboard_response(message: str, data: Mapping[str, object], status: int = 2
 
 def list_response(listed: Listed) -> Response:
     """The state API's envelope around rows."""
-    return dashboard_response("", {"result": _counted(listed, listed.rows)})
+    return dashboard_response("", {"result": _counted(listed, listed.encoded or listed.rows)})
 
 
 def summary_response(listed: Listed, summary: Mapping[str, object]) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -44,6 +44,16 @@ class Session(Protocol):
 class Database(Protocol):
     async def query(self, sql: str, files: Mapping[str, Sequence[Path]], params: Mapping[str, object]) -> list[Row]:
         """Rows of one statement that calls tables by name; values are bound."""
+        ...
+
+    async def query_shaped(
+        self,
+        sql: str,
+        files: Mapping[str, Sequence[Path]],
+        params: Mapping[str, object],
+        shape: Callable[[Row], T],
+    ) -> list[T]:
+        """What `shape` makes of each row; the rows themselves are never all in memory."""
         ...
 
 
@@ -91,6 +101,10 @@ class Asked:
     async def rows(self, sql: str, params: Mapping[str, object] | None = None) -> list[Row]:
         """Rows of one statement over the session's tables; every value a request brings is in `params`."""
         return await self.database.query(sql, self.session.tables, params or {})
+
+    async def shaped_rows(self, sql: str, params: Mapping[str, object], shape: Callable[[Row], T]) -> list[T]:
+        """What `shape` makes of each row of a statement that may have many of them; it is called on another thread."""
+        return await self.database.query_shaped(sql, self.session.tables, params, shape)
 
     def polled_body(self, path: str, kind: type[T]) -> T | None:
         """The newest good answer for a path, or None where there never was one of this shape."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import duckdb
 
@@ -23,7 +22,10 @@ from raykeeper.history.tables import ALL_TABLES, Table
 
 _INTERRUPT_SECONDS = 0.05
 _LOST_FILE_TRIES = 3
+_ROWS_AT_ONCE = 500  # as Python objects a wide row takes 10 KB, so that ten thousand at once are 100 MB
 _TABLE_NAME = re.compile(rf"\b({'|'.join(ALL_TABLES)})\b")
+Row = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,8 @@ class Database:
     def __init__(self, folder: Path, settings: DatabaseSettings | None = None) -> None:
         self._settings = settings or DatabaseSettings()
         self._root = _connect(folder, self._settings)
-        self._free: SimpleQueue[_Connection] = SimpleQueue()
-        for _ in range(self._settings.connections):
-            self._free.put(_Connection(self._root.cursor()))
+        # The one used last is used next: whoever is alone here keeps one set of views, and not one for each connection.
+        self._free = [_Connection(self._root.cursor()) for _ in range(self._settings.connections)]
         self._threads = ThreadPoolExecutor(self._settings.connections, thread_name_prefix="query")
         self._slots = asyncio.Semaphore(self._settings.connections)
         self._waiting = 0
@@ -85,24 +86,35 @@ class Database:
 
     async def query(
         self, sql: str, files: Mapping[str, Sequence[Path]], params: Mapping[str, object] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Row]:
         """Rows of one statement that calls tables by their names; a table without files is empty.
 
         Raises Unavailable when too much waits, memory is used up, or the time is over. Files that somebody deletes from
         under a statement are brought back, and it starts again.
         """
+        return await self.query_shaped(sql, files, params or {}, _as_it_is)
+
+    async def query_shaped(
+        self,
+        sql: str,
+        files: Mapping[str, Sequence[Path]],
+        params: Mapping[str, object],
+        shape: Callable[[Row], T],
+    ) -> list[T]:
+        """What `shape` makes of each row, on the statement's own thread; the rows are never all in memory."""
         names = sorted(set(_TABLE_NAME.findall(sql)))
         views = await _layers_of(files, names)
+        statement = _Statement(sql, dict(params), shape)
         for _ in range(_LOST_FILE_TRIES):
             try:
-                return await self._query(sql, views, dict(params or {}))
+                return await self._query(statement, views)
             except duckdb.IOException:
                 if not isinstance(files, LayeredFiles):
                     raise
                 await files.restore(names)
-        return await self._query(sql, views, dict(params or {}))
+        return await self._query(statement, views)
 
-    async def _query(self, sql: str, views: Mapping[str, Layers], params: dict[str, object]) -> list[dict[str, Any]]:
+    async def _query(self, statement: _Statement[T], views: Mapping[str, Layers]) -> list[T]:
         """Wait for a turn and run."""
         if self._waiting >= self._settings.waiting_limit:
             raise Unavailable("queries", f"{self._waiting} are waiting", retry_after=4)
@@ -112,14 +124,14 @@ class Database:
         finally:
             self._waiting -= 1
         try:
-            return await self._run(sql, views, params)
+            return await self._run(statement, views)
         finally:
             self._slots.release()
 
-    async def _run(self, sql: str, views: Mapping[str, Layers], params: dict[str, object]) -> list[dict[str, Any]]:
-        connection = self._free.get_nowait()
+    async def _run(self, statement: _Statement[T], views: Mapping[str, Layers]) -> list[T]:
+        connection = self._free.pop()
         loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(self._threads, connection.rows, sql, views, params)
+        running = loop.run_in_executor(self._threads, connection.rows, statement, views)
         try:
             return await asyncio.wait_for(asyncio.shield(running), self._settings.timeout_seconds)
         except TimeoutError as exc:
@@ -135,7 +147,7 @@ class Database:
             connection.interrupt()  # has no effect on a statement that is just about to start
             await asyncio.wait([running], timeout=_INTERRUPT_SECONDS)
         running.exception()
-        self._free.put(connection)
+        self._free.append(connection)
 
 
 async def _layers_of(files: Mapping[str, Sequence[Path]], names: Sequence[str]) -> dict[str, Layers]:
@@ -143,6 +155,19 @@ async def _layers_of(files: Mapping[str, Sequence[Path]], names: Sequence[str]) 
         await files.fetch(names)
         return {name: files.layers(name) for name in names}
     return {name: Layers(tuple(files.get(name, ()))) for name in names}
+
+
+@dataclass(frozen=True)
+class _Statement(Generic[T]):
+    """What is asked, and what becomes of each row."""
+
+    sql: str
+    params: dict[str, object]
+    shape: Callable[[Row], T]
+
+
+def _as_it_is(row: Row) -> Row:
+    return row
 
 
 class _Connection:
@@ -155,14 +180,17 @@ class _Connection:
     def interrupt(self) -> None:
         self._cursor.interrupt()
 
-    def rows(self, sql: str, views: Mapping[str, Layers], params: dict[str, object]) -> list[dict[str, Any]]:
+    def rows(self, statement: _Statement[T], views: Mapping[str, Layers]) -> list[T]:
         for name, layers in views.items():
             if self._views.get(name) != layers:
                 self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_source(ALL_TABLES[name], layers)}")
                 self._views[name] = layers
-        found = self._cursor.execute(sql, params or None)
+        found = self._cursor.execute(statement.sql, statement.params or None)
         names = [column[0] for column in found.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        shaped: list[T] = []
+        while some := found.fetchmany(_ROWS_AT_ONCE):
+            shaped += [statement.shape(dict(zip(names, row, strict=True))) for row in some]
+        return shaped
 
 
 def _source(table: Table, layers: Layers) -> str:
@@ -189,6 +217,7 @@ def _connect(folder: Path, settings: DatabaseSettings) -> duckdb.DuckDBPyConnect
     connection.execute("SET GLOBAL parquet_metadata_cache = true")
     # What a page of details took goes back to the system within seconds; it was kept for good, 30 MB of it.
     connection.execute("SET allocator_flush_threshold = '16MB'")
+    connection.execute("SET allocator_bulk_deallocation_flush_threshold = '16MB'")
     connection.execute("SET allocator_background_threads = true")
     connection.execute(f"SET allowed_directories = {literals([folder])}")
     connection.execute("SET enable_external_access = false")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from pathlib import Path
 
 import duckdb
@@ -72,3 +73,17 @@ async def test_more_than_may_wait_are_refused_at_once(tmp_path: Path) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await database.close()
+
+
+async def test_rows_become_what_is_made_of_them_without_being_all_in_memory(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    tracemalloc.start()
+    try:
+        sql = "SELECT number, repeat('x', 10000) AS text FROM range($rows) AS rows(number)"
+        found = await database.query_shaped(sql, {}, {"rows": 5000}, lambda row: (row["number"], len(row["text"])))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        await database.close()
+    assert found == [(number, 10_000) for number in range(5000)]
+    assert peak_bytes < 20_000_000  # all rows are 50 MB

@@ -65,7 +65,7 @@ async def answer_list(request: Request, asked: Asked, list_rows: ListRows) -> Re
         return refused_response(str(error))
     except Unanswerable:
         return trouble_response()
-    if len(listed.rows) <= ROWS_AT_ONCE:
+    if len(listed.rows) + len(listed.encoded) <= ROWS_AT_ONCE:
         return list_response(listed)
     return await asyncio.to_thread(list_response, listed)
 

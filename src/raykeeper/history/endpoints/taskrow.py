@@ -35,6 +35,7 @@ _STATE_COLUMNS = tuple((state, state_column(state)) for state in TASK_STATES)
 _LOG_COLUMNS = ("stdout_file", "stderr_file", "stdout_start", "stdout_end", "stderr_start", "stderr_end")
 _ANSI_CODE = re.compile(r"\x1b[^m]*m")
 _NS_PER_MS = 1_000_000
+_encoder = msgspec.json.Encoder()
 _NOTHING = msgspec.Raw(b"{}")
 _NO_FALLBACK = msgspec.Raw(b'{"options":[]}')
 _SETUP_TIMEOUT_SECONDS = 600  # Ray's default for building a runtime environment
@@ -67,6 +68,16 @@ def detailed_task(row: Row) -> dict[str, Any]:
         "label_selector": _json(row["label_selector"]),
         "fallback_strategy": _fallback_strategy(row),
     }
+
+
+def encoded_listed_task(row: Row) -> msgspec.Raw:
+    """The columns of a plain list, as JSON."""
+    return msgspec.Raw(_encoder.encode(listed_task(row)))
+
+
+def encoded_detailed_task(row: Row) -> msgspec.Raw:
+    """All columns, as JSON."""
+    return msgspec.Raw(_encoder.encode(detailed_task(row)))
 
 
 def state_events(row: Row) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.answers import Listed
-from raykeeper.history.asked import Asked, Row
+from raykeeper.history.asked import Asked
 from raykeeper.history.endpoints.captured import CAPTURED_TASKS, captured_page
 from raykeeper.history.endpoints.filters import (
     ACTOR_ID_BYTES,
@@ -20,9 +21,9 @@ from raykeeper.history.endpoints.filters import (
     to_condition,
     typed_filters,
 )
-from raykeeper.history.endpoints.listing import answer_list, shaped
+from raykeeper.history.endpoints.listing import answer_list
 from raykeeper.history.endpoints.statequery import StateQuery
-from raykeeper.history.endpoints.taskrow import LISTED_COLUMNS, detailed_task, listed_task
+from raykeeper.history.endpoints.taskrow import LISTED_COLUMNS, encoded_detailed_task, encoded_listed_task
 
 COLUMNS: Columns = {
     "task_id": FilterColumn("id", id_bytes=TASK_ID_BYTES),
@@ -91,13 +92,12 @@ async def task_page(asked: Asked, query: StateQuery) -> Listed:
         return captured
     filters = typed_filters(query.filters, COLUMNS)
     rows = await (_detailed_rows if query.is_detailed else _listed_rows)(asked, query, filters)
-    shape = detailed_task if query.is_detailed else listed_task
     total = await count_tasks(asked, query, [item for item in filters if item.column in SOURCE_COLUMNS])
     matching = total if len(rows) == total else await count_tasks(asked, query, filters)
-    return Listed(await shaped(rows, shape), total=total, after_source=total, matching=matching)
+    return Listed([], total=total, after_source=total, matching=matching, encoded=rows)
 
 
-async def _listed_rows(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> list[Row]:
+async def _listed_rows(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> list[msgspec.Raw]:
     where = to_condition(filters, COLUMNS)
     statement = LISTED_TASKS.format(
         columns=", ".join(LISTED_COLUMNS),
@@ -105,10 +105,10 @@ async def _listed_rows(asked: Asked, query: StateQuery, filters: Sequence[TypedF
         where=f"{visible_tasks(query)} AND {where.sql}",
         order=ORDER,
     )
-    return await asked.rows(statement, {**where.params, "row_limit": query.limit})
+    return await asked.shaped_rows(statement, {**where.params, "row_limit": query.limit}, encoded_listed_task)
 
 
-async def _detailed_rows(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> list[Row]:
+async def _detailed_rows(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> list[msgspec.Raw]:
     """The narrow table tells between which ids the page lies, so that few of the wide rows are read."""
     where = to_condition(filters, COLUMNS)
     condition, params = f"{visible_tasks(query)} AND {where.sql}", {**where.params, "row_limit": query.limit}
@@ -116,7 +116,8 @@ async def _detailed_rows(asked: Asked, query: StateQuery, filters: Sequence[Type
     [page] = await asked.rows(bounds, params)
     if page["last_id"] is None:
         return []
-    return await asked.rows(DETAILED_TASKS.format(where=condition, order=ORDER), {**params, **page})
+    statement = DETAILED_TASKS.format(where=condition, order=ORDER)
+    return await asked.shaped_rows(statement, {**params, **page}, encoded_detailed_task)
 
 
 async def count_tasks(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> int:
