@@ -19,6 +19,7 @@ from raykeeper.history.app import make_app
 from raykeeper.history.asked import Asked, MetricsLinks
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database, DatabaseSettings
+from raykeeper.history.heap import give_memory_back
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
 from raykeeper.history.kubefacts.reading import KubeFactsReader
@@ -42,6 +43,7 @@ log = Log("raykeeper.history")
 
 def serve(settings: HistorySettings, environment: Mapping[str, str]) -> int:
     """Answer until SIGTERM or SIGINT; the exit code. Stops by name on a setting that cannot be used."""
+    give_memory_back()
     store = _store_settings(settings.store, environment)
     folder = _cache_folder(settings.cache.folder)
     address = parse_address("--bind", settings.bind) or Address("127.0.0.1", 0)
