@@ -27,6 +27,8 @@ UNUSABLE = [
     ("--ray-dashboard-address", "RAY_DASHBOARD_ADDRESS", "ftp://head", "use an address"),
     ("--ray-dashboard-address", "RAY_DASHBOARD_ADDRESS", "http://", "use an address"),
     ("--additional-endpoints", "RAY_COLLECTOR_ADDITIONAL_ENDPOINTS", "timezone", "use paths that start with a slash"),
+    ("--additional-endpoints", "RAY_COLLECTOR_ADDITIONAL_ENDPOINTS", "/a b", "use paths that start with a slash"),
+    ("--additional-endpoints", "RAY_COLLECTOR_ADDITIONAL_ENDPOINTS", "/\N{DEGREE SIGN}", "use paths that start with"),
     ("--poll-interval", "RAY_COLLECTOR_POLL_INTERVAL", "30", "use a duration"),
     ("--event-rotation-interval", "RAY_COLLECTOR_EVENT_ROTATION_INTERVAL", "0s", "use a duration"),
     ("--event-max-file-size-mb", "RAY_COLLECTOR_EVENT_MAX_FILE_SIZE_MB", "10Mi", "use a whole number"),

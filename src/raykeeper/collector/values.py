@@ -74,8 +74,8 @@ def parse_endpoints(setting: str, text: str) -> tuple[str, ...]:
     """Paths of the dashboard, each once, in the given order."""
     paths = tuple(dict.fromkeys(split_list(text)))
     for path in paths:
-        if not path.startswith("/"):
-            raise Misconfigured(setting, path, "use paths that start with a slash, separated by commas")
+        if not path.startswith("/") or not path.isprintable() or not path.isascii() or " " in path:
+            raise Misconfigured(setting, path, "use paths that start with a slash, encoded, separated by commas")
     return paths
 
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from raykeeper.errors import Misconfigured
-
 VERSION = "/api/version"
 METADATA = "/api/v0/cluster_metadata"
 TIMEZONE = "/timezone"
@@ -67,17 +65,10 @@ def polled_endpoints(poll_seconds: float, additional: Iterable[str] = ()) -> tup
     )
     facts = tuple(Endpoint(name, poll_seconds, is_fact=True) for name in (VERSION, METADATA, TIMEZONE, CLUSTER_ID))
     builtin = {endpoint.name for endpoint in (*facts, *changing)}
-    users = dict.fromkeys(checked_path(path) for path in additional)
+    users = dict.fromkeys(additional)
     return (*facts, *changing, *(Endpoint(path, poll_seconds) for path in users if path not in builtin))
 
 
 def dataset_endpoint(job_id: str, poll_seconds: float) -> Endpoint:
     """Ray Data's datasets of one job."""
     return Endpoint(f"{_DATASETS}{quote(job_id, safe='')}", poll_seconds, is_about_something=True)
-
-
-def checked_path(path: str) -> str:
-    """The path itself, if it can be asked for."""
-    if not path.startswith("/") or not path.isprintable() or not path.isascii() or " " in path:
-        raise Misconfigured("RAY_COLLECTOR_ADDITIONAL_ENDPOINTS", path, "use paths such as /api/ray/version")
-    return path
