@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import urllib.error
 import urllib.request
-from asyncio import to_thread
+from asyncio import open_connection, to_thread
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from bed.ports import free_port
 from clocks import ManualClock
-from raykeeper.collector.watching import LAST_POLL_PAUSE_SECONDS, Watching
+from conditions import eventually
+from raykeeper.collector.metrics import CollectorMetrics
+from raykeeper.collector.watching import LAST_POLL_PAUSE_SECONDS, MAX_CONNECTIONS, Watching
+from raykeeper.errors import Misconfigured
 from raykeeper.settings.addresses import Address
 
 
@@ -31,6 +37,12 @@ class Scene:
     async def get(self, path: str) -> tuple[int, str]:
         return await to_thread(self._get, path)
 
+    async def answers(self, path: str) -> bool:
+        try:
+            return (await self.get(path))[0] == 200
+        except OSError:
+            return False
+
     def _get(self, path: str) -> tuple[int, str]:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
@@ -38,6 +50,12 @@ class Scene:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
+
+
+async def refused(address: Address, *, is_required: bool) -> None:
+    """Listen where somebody else does already."""
+    async with Watching(address, CollectorRegistry(), ManualClock(), None, is_required=is_required):
+        pass
 
 
 @asynccontextmanager
@@ -62,6 +80,39 @@ async def test_nobody_can_keep_the_head_busy_by_asking_for_it() -> None:
         scene.clock.advance(LAST_POLL_PAUSE_SECONDS)
         assert (await scene.get("/last-poll"))[0] == 200
         assert scene.polls == 2
+
+
+async def test_an_address_that_somebody_asked_for_and_that_is_taken_stops_it_by_name() -> None:
+    async with watching() as scene:
+        with pytest.raises(Misconfigured, match=f"--metrics-addr='127.0.0.1:{scene.port}' cannot be used"):
+            await refused(Address("127.0.0.1", scene.port), is_required=True)
+
+
+async def test_an_address_that_nobody_asked_for_may_be_another_containers(caplog: pytest.LogCaptureFixture) -> None:
+    async with watching() as scene:
+        await refused(Address("127.0.0.1", scene.port), is_required=False)
+    assert [record.message for record in caplog.records] == ["nobody can watch this collector"]
+
+
+async def test_clients_that_say_nothing_keep_others_out_only_while_they_are_many() -> None:
+    async with watching() as scene:
+        silent = [await open_connection("127.0.0.1", scene.port) for _ in range(MAX_CONNECTIONS)]
+        reader, writer = await open_connection("127.0.0.1", scene.port)
+        assert await reader.read() == b""
+        for _, open_writer in (*silent, (reader, writer)):
+            open_writer.close()
+        await eventually(lambda: scene.answers("/healthz"))
+
+
+def test_every_metric_that_the_manual_names_is_there() -> None:
+    registry = CollectorRegistry()
+    CollectorMetrics(registry)
+    there = {sample.name for metric in registry.collect() for sample in metric.samples}
+    there |= {f"{metric.name}_total" for metric in registry.collect() if metric.type == "counter"}
+    manual = Path("docs/collector.md").read_text().partition("| metric `raykeeper_collector_…`")[2].partition("\n\n")[0]
+    named = re.findall(r"`([a-z_]+)(?:\{\w+\})?`", "\n".join(line.split("|")[1] for line in manual.splitlines()[2:]))
+    assert len(named) > 15
+    assert {f"raykeeper_collector_{name}" for name in named} <= there
 
 
 async def test_a_workers_collector_has_nobody_to_ask() -> None:

@@ -57,7 +57,9 @@ async def _collect(settings: CollectorSettings, environment: Mapping[str, str]) 
     parts = make_parts(settings, intake, store, clock, metrics)
     address = parse_address("--metrics-addr", settings.metrics_address)
     last_poll = parts.poller.ask_all if parts.poller else None
-    async with Watching(address, metrics.registry, clock, last_poll):
+    # Manifests written for KubeRay know nothing of our default: it may be another container's.
+    is_asked_for = settings.metrics_address != CollectorSettings.metrics_address
+    async with Watching(address, metrics.registry, clock, last_poll, is_required=is_asked_for):
         return await _run_until(stopping, parts, settings, clock)
 
 

@@ -154,7 +154,7 @@ class CollectorSettings:
     """The dashboard."""
     metrics_address: str = ":8085"
     """Where `/metrics` and `/healthz` are served (`--metrics-addr`, `RAYKEEPER_METRICS_ADDR`): read-only, so any
-    interface may ask; 0 for nowhere."""
+    interface may ask; 0 for nowhere. Where the default is taken, a warning says so and it goes on without."""
     grace_seconds: float = 25.0
     """For shipping the rest after SIGTERM (`--grace-period`, `RAYKEEPER_GRACE_PERIOD`); the kubelet kills at 30 s
     unless the pod says otherwise."""

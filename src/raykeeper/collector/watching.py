@@ -25,6 +25,8 @@ REQUEST_SECONDS = 5.0
 LAST_POLL_SECONDS = 10.0  # of the 60 that a pod has to end, and Ray needs 30 of them
 LAST_POLL_PAUSE_SECONDS = 5.0  # who else reaches this address must not keep the head busy
 MAX_HEAD_BYTES = 8192
+MAX_CONNECTIONS = 32
+"""Any pod may connect; each takes a descriptor, of which the event sink needs some."""
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -33,34 +35,61 @@ LastPoll = Callable[[float], Awaitable[bool]]
 
 
 class Watching:
-    """Listens inside `async with`; nowhere where the address is None."""
+    """Listens inside `async with`; nowhere where the address is None.
+
+    An address that is not required may be taken: another container of the pod may have had it before us.
+    """
 
     def __init__(
-        self, address: Address | None, registry: CollectorRegistry, clock: Clock, last_poll: LastPoll | None
+        self,
+        address: Address | None,
+        registry: CollectorRegistry,
+        clock: Clock,
+        last_poll: LastPoll | None,
+        *,
+        is_required: bool = True,
     ) -> None:
         self._address = address
         self._registry = registry
         self._clock = clock
         self._last_poll = last_poll
+        self._is_required = is_required
+        self._connections = 0
         self._may_poll_at = float("-inf")
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Watching:
         if self._address is not None:
-            host, port = self._address.host, self._address.port
-            try:
-                self._server = await asyncio.start_server(self._answer, host, port, limit=MAX_HEAD_BYTES)
-            except OSError as exc:
-                raise Misconfigured("--metrics-addr", f"{host or ''}:{port}", exc.strerror or str(exc)) from exc
-            addresses = [socket.getsockname()[:2] for socket in self._server.sockets]
-            log.info("listening", purpose="metrics address", addresses=addresses)
+            await self._listen(self._address)
         return self
+
+    async def _listen(self, address: Address) -> None:
+        try:
+            self._server = await asyncio.start_server(self._accepted, address.host, address.port, limit=MAX_HEAD_BYTES)
+        except OSError as exc:
+            cause = Misconfigured("--metrics-addr", f"{address.host or ''}:{address.port}", exc.strerror or str(exc))
+            if self._is_required:
+                raise cause from exc
+            log.warning("nobody can watch this collector", cause=str(cause))
+            return
+        addresses = [socket.getsockname()[:2] for socket in self._server.sockets]
+        log.info("listening", purpose="metrics address", addresses=addresses)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._server is not None:
             self._server.close()
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._connections >= MAX_CONNECTIONS:
+            writer.close()
+            return
+        self._connections += 1
+        try:
+            await self._answer(reader, writer)
+        finally:
+            self._connections -= 1
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request per connection: scrapes are seconds apart."""
