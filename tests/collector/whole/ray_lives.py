@@ -62,10 +62,10 @@ class RayLife:
         self.head = self.cluster.start_head(self.head_sink)
         self.worker = self.cluster.start_worker(self.worker_root, self.worker_sink)
 
-    def submit_work(self, rounds: int) -> None:
-        """A job that works and one that fails."""
+    def submit_work(self, seconds: float) -> None:
+        """A job that works for at least so long and one that fails."""
         python = shlex.quote(str(self.cluster.python))
-        self.cluster.submit("works", f"{python} {shlex.quote(str(WORK))} {rounds} {free_port()}")
+        self.cluster.submit("works", f"{python} {shlex.quote(str(WORK))} {seconds} {free_port()}")
         self.cluster.submit("fails", f"{python} -c 'import sys; sys.exit(3)'")
 
     def submit_work_elsewhere(self) -> None:

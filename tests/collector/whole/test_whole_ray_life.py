@@ -18,40 +18,45 @@ from bed.waiting import wait_until
 from collector.whole.ray_lives import RayLife, a_ray_life
 from raykeeper.layout.records import SessionRecord
 
-KILLS = 8
-ROUNDS = 6
+KILLS, MANY_KILLS = 8, 50
+SECONDS_PER_KILL = 2.5  # the longest pause before one, so that the last meets the load, too
 RECORDED_SECONDS = 20.0  # ten are for Ray's version, which a starved head says late
 PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
 SERVE = "/api/serve/applications/"
 
 pytestmark = [
     pytest.mark.bed,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(os.geteuid() != 0, reason="a worker's own folder needs a mount namespace, so root"),
 ]
 
 
 OLDEST = "2.52.0"
-VERSIONS = [RAY_VERSION, pytest.param(OLDEST, marks=pytest.mark.soak)]  # the oldest takes twice as long to start
+LIVES = [
+    pytest.param((RAY_VERSION, KILLS), id=RAY_VERSION),
+    pytest.param((RAY_VERSION, MANY_KILLS), id=f"{RAY_VERSION}-many-kills", marks=pytest.mark.soak),
+    pytest.param((OLDEST, MANY_KILLS), id=f"{OLDEST}-many-kills", marks=pytest.mark.soak),
+]
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=LIVES)
 def life(request: pytest.FixtureRequest) -> Iterator[RayLife]:
     """A whole life, told by its store."""
-    version: str = request.param
-    folder = run_folder(request.config) / f"whole-{version}-{os.getpid()}"
+    version, kills = request.param
+    folder = run_folder(request.config) / f"whole-{version}-{kills}-{os.getpid()}"
     folder.mkdir()
     with a_ray_life(folder, version) as life:
-        live(life)
+        live(life, kills)
         yield life
 
 
-def live(life: RayLife) -> None:
+def live(life: RayLife, kills: int) -> None:
     life.start()
     early = wait_until("the session is recorded", lambda: life.stored.record(), RECORDED_SECONDS)
     assert isinstance(early, SessionRecord)
-    life.submit_work(ROUNDS)
-    life.kill_collectors(KILLS, random.Random(5))
+    life.submit_work(kills * SECONDS_PER_KILL)
+    life.kill_collectors(kills, random.Random(5))
+    assert life.cluster.job_statuses()["works"] == "RUNNING"
     life.wait_for_jobs(works="SUCCEEDED", fails="FAILED")
     life.wait_until_all_is_stored(life.worker)
     life.restart_worker()

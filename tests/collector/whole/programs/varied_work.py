@@ -1,11 +1,12 @@
 """Runs under Ray's own Python as a job: tasks, failures, retries, actors that restart, placement groups, Serve.
 
-Arguments: rounds of tasks, a free port for Serve.
+Arguments: for how many seconds tasks are run, a free port for Serve.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import time
@@ -43,11 +44,12 @@ class Fragile:
         os._exit(1)
 
 
-def run_tasks(rounds: int) -> None:
+def run_tasks(seconds: float) -> None:
     here = ray.remote(num_cpus=0.1)(talk)
     elsewhere = ray.remote(num_cpus=0.1, resources={"elsewhere": 1})(talk)
     failing = ray.remote(num_cpus=0.1, max_retries=1, retry_exceptions=True)(fail)
-    for number in range(rounds):
+    until = time.monotonic() + seconds
+    for number in itertools.takewhile(lambda _: time.monotonic() < until, itertools.count()):
         waiting = [here.remote(number) for _ in range(20)] + [elsewhere.remote(number) for _ in range(5)]
         ray.get(waiting)
         with contextlib.suppress(ValueError):
@@ -91,13 +93,13 @@ def run_serve(port: int) -> None:
     time.sleep(3)  # as above
 
 
-def main(rounds: int, port: int) -> None:
+def main(seconds: float, port: int) -> None:
     ray.init()
-    run_tasks(rounds)
+    run_tasks(seconds)
     run_placement_groups()
     run_actors()
     run_serve(port)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(float(sys.argv[1]), int(sys.argv[2]))
