@@ -28,6 +28,7 @@ def answered(kind: str, status: int, words: str = "") -> str:
         ("PermissionDenied", answered("PermissionDenied", 403), Meaning.REFUSED),
         ("Unexpected", answered("Unexpected", 400, "bad request"), Meaning.REFUSED),
         ("Unexpected", answered("Unexpected", 503), Meaning.UNAVAILABLE),
+        ("Unexpected", answered("Unexpected", 501, "NotImplemented"), Meaning.NOT_OFFERED),
         ("RateLimited", answered("RateLimited", 429), Meaning.UNAVAILABLE),
         ("Conflict", answered("Conflict", 409), Meaning.UNAVAILABLE),
         ("ConditionNotMatch", answered("ConditionNotMatch", 412), Meaning.THERE_ALREADY),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -45,6 +46,24 @@ asyncio.run(main())
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
     return LocalStore(StoreSettings("local", str(tmp_path / "store"), "root"))
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP])
+async def test_a_folder_without_links_creates_objects_only_once_too(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    def no_link(*_: object) -> None:
+        raise OSError(error, "not on this file system")
+
+    def no_sync(handle: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{handle}"):  # noqa: PTH112 - a descriptor
+            raise OSError(errno.EINVAL, "not on this file system")
+
+    monkeypatch.setattr(os, "link", no_link)
+    monkeypatch.setattr(os, "fsync", no_sync)
+    answers = await asyncio.gather(*(store.create("a/session.json", bytes([number])) for number in range(5)))
+    assert sorted(answers) == [False] * 4 + [True]
+    assert await store.get("a/session.json") == bytes([answers.index(True)])
 
 
 def test_of_racing_processes_exactly_one_creates_each_object(tmp_path: Path) -> None:

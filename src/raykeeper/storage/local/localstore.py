@@ -28,6 +28,9 @@ T = TypeVar("T")
 INCOMING = ".incoming"
 """Where objects are written before they get their name; never listed. On the same file system, so that a link works."""
 _STALE_SECONDS = 24 * 3600.0  # no write lasts that long: what is older was left by a crash
+# What buckets and shares say that are mounted as folders, where they have neither links nor folders to sync.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
+_NO_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 _LISTED_AT_ONCE = 1000
 _COPIED_AT_ONCE = 1024 * 1024
 
@@ -48,9 +51,8 @@ class LocalStore(ObjectStore):
         await self._do(key, lambda path: self._place(path, lambda file: file.write(data), os.replace))
 
     async def create(self, key: str, data: bytes) -> bool:
-        # A link, unlike a rename, fails when the name is taken, whichever process took it.
         try:
-            await self._do(key, lambda path: self._place(path, lambda file: file.write(data), os.link))
+            await self._do(key, lambda path: self._place(path, lambda file: file.write(data), _name_once))
         except FileExistsError:
             return False
         return True
@@ -177,10 +179,25 @@ def _make_folder(folder: Path) -> None:
     _sync_folder(folder.parent)
 
 
+def _name_once(unnamed: Path, path: Path) -> None:
+    """Give a file its name; FileExistsError where that is taken, whichever process took it."""
+    try:
+        os.link(unnamed, path)
+    except OSError as exc:
+        if exc.errno not in _NO_LINKS:
+            raise
+        # Claimed first, so that one of several wins. A crash in between leaves an empty object.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        unnamed.replace(path)
+
+
 def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
+    except OSError as exc:
+        if exc.errno not in _NO_SYNC:
+            raise
     finally:
         os.close(handle)
 

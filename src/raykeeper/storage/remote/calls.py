@@ -28,6 +28,10 @@ class PastTheEnd(Exception):
     """A range was not all inside its object. Never leaves this package."""
 
 
+class NotOffered(StoreRefused):
+    """The server does not have what was asked of it, such as a conditional write."""
+
+
 class Calls:
     """Makes calls to one store."""
 
@@ -81,6 +85,8 @@ class Calls:
                 return PastTheEnd()
             case Meaning.NO_BUCKET:
                 return BucketMissing(store, key, cause, _BUCKET_CURE)
+            case Meaning.NOT_OFFERED:
+                return NotOffered(store, key, cause, "use a store that has it")
             case Meaning.REFUSED:
                 return StoreRefused(store, key, cause, _RIGHTS_CURE)
             case Meaning.UNAVAILABLE:

@@ -32,6 +32,7 @@ class Meaning(Enum):
     PAST_THE_END = auto()
     NO_BUCKET = auto()
     REFUSED = auto()
+    NOT_OFFERED = auto()
     UNAVAILABLE = auto()
 
 
@@ -54,6 +55,7 @@ _BY_KIND = {
     # S3's answer to two conditional writes at the same moment: neither was refused for good.
     "Conflict": Meaning.UNAVAILABLE,
 }
+_NOT_IMPLEMENTED = 501
 # A server's or proxy's own trouble, whatever opendal makes of it.
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -77,6 +79,8 @@ def _meaning(kind: str, text: str, *, of_object: bool) -> Meaning:
         return Meaning.MISSING if of_object else Meaning.NO_BUCKET
     if status == 416 or _TOO_SHORT.search(text):
         return Meaning.PAST_THE_END
+    if status == _NOT_IMPLEMENTED:
+        return Meaning.NOT_OFFERED
     if status in _PASSING_STATUS:
         return Meaning.UNAVAILABLE
     if kind in _BY_KIND:

@@ -13,7 +13,7 @@ from raykeeper.storage.errors import BucketMissing, ObjectMissing
 from raykeeper.storage.files import file_chunks, write_whole_file
 from raykeeper.storage.patience import Patience
 from raykeeper.storage.remote.buckets import BucketMaker
-from raykeeper.storage.remote.calls import Calls, PastTheEnd, ThereAlready
+from raykeeper.storage.remote.calls import Calls, NotOffered, PastTheEnd, ThereAlready
 from raykeeper.storage.remote.failures import Meaning
 from raykeeper.storage.remote.operators import PART_BYTES, Operators
 from raykeeper.storage.settings.storesettings import StoreSettings
@@ -43,6 +43,8 @@ class RemoteStore(ObjectStore):
         self._can_start_after = operators.reading.capability().list_with_start_after
         self._has_seen_bucket = False
         self._has_made_bucket = False
+        self._has_conditions = True
+        """Whether the server is believed to know conditional writes; not every one that speaks S3 does."""
         self._making_bucket = asyncio.Lock()
 
     def describe(self) -> str:
@@ -54,6 +56,25 @@ class RemoteStore(ObjectStore):
 
     async def create(self, key: str, data: bytes) -> bool:
         checked_key(key)
+        if self._has_conditions:
+            try:
+                return await self._create(key, data)
+            except NotOffered as exc:
+                self._has_conditions = False
+                log.warning("this store cannot create objects only once: let one history server write", cause=str(exc))
+        if await self._is_there(key):
+            return False
+        await self.put(key, data)
+        return True
+
+    async def _is_there(self, key: str) -> bool:
+        try:
+            await self.stat(key)
+        except (ObjectMissing, BucketMissing):
+            return False
+        return True
+
+    async def _create(self, key: str, data: bytes) -> bool:
         attempts = 0
 
         def attempt() -> Awaitable[None]:
