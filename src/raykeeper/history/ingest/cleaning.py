@@ -1,7 +1,7 @@
 """The slow way through a batch that does not read as it should: keep every good line, count the others.
 
-What is good is decided by the very query that reads the lines afterwards, on halves of halves, so that the two never
-disagree.
+Lines in the names of Ray's protobuf are rewritten in its usual ones. What is good is decided by the very query that
+reads the lines afterwards, on halves of halves, so that the two never disagree.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import msgspec
 
 from raykeeper.history.ingest.jobs import Batch, Gap, Slice
 from raykeeper.layout.segments import TornSegment, read_lines
+from raykeeper.rayevents.spelling import in_usual_names
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 _RLE_BLOCK = 1
+_OTHER_SPELLING = b'"event_type"'
 _LINES_AT_ONCE = 512
 """Lines judged together first; most such pieces are good as a whole."""
 
@@ -106,7 +108,7 @@ def _clean_slice(item: Slice, data: bytes, write: Callable[[bytes], object], jud
             if not _is_event(line):
                 bad += 1
                 continue
-            pending.append(line)
+            pending.append(in_usual_names(line) if _OTHER_SPELLING in line else line)
             if len(pending) == _LINES_AT_ONCE:
                 bad += judged()
                 pending.clear()
