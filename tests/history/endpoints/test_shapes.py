@@ -10,7 +10,7 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from raykeeper.history.answers import InvalidQuery, Unanswerable
-from raykeeper.history.endpoints.eventfiles import by_job, parse_event_files
+from raykeeper.history.endpoints.eventfiles import by_job, local_time, parse_event_files
 from raykeeper.history.endpoints.filters import FilterColumn, to_condition, typed_filters
 from raykeeper.history.endpoints.joblist import merged_jobs
 from raykeeper.history.endpoints.logicalactors import asked_resources
@@ -185,12 +185,19 @@ def test_resources_in_a_placement_group_are_shown_as_they_were_asked_for() -> No
 def test_events_of_all_files_come_once_and_in_order() -> None:
     python = b'{"event_id": "b", "timestamp": "20", "custom_fields": {"job_id": "01000000"}}\n'
     cpp = b'cut off line}\n{"event_id": "a", "timestamp": 10}\n{"event_id": "x"}\n[1]\n\xff\n'
-    events = parse_event_files([python, cpp, python], timedelta(hours=2))
-    assert [(event["event_id"], event["time"]) for event in events] == [
+    events = parse_event_files([python, cpp, python])
+    assert [(event["event_id"], local_time(event, timedelta(hours=2))) for event in events] == [
         ("a", "1970-01-01 02:00:10"),
         ("b", "1970-01-01 02:00:20"),
     ]
     assert {job: len(found) for job, found in by_job(events).items()} == {"global": 1, "01000000": 1}
+
+
+def test_a_message_of_several_lines_has_them_again() -> None:
+    r"""Ray writes `\\n` into the text that JSON then encodes."""
+    line = rb'{"event_id": "a", "timestamp": 1, "message": "node died\\n(1) network\\r(2) memory"}'
+    [event] = parse_event_files([line])
+    assert event["message"] == "node died\n(1) network\n(2) memory"
 
 
 # --- what is remembered

@@ -10,7 +10,6 @@ import msgspec
 
 from raykeeper.history.asked import Asked
 from raykeeper.history.endpoints.redaction import masked_row
-from raykeeper.history.endpoints.timezone import utc_offset
 
 FILES = "events/event_*.log"
 LIMIT_BYTES_PER_FILE = 8 * 1024 * 1024
@@ -22,18 +21,17 @@ GLOBAL = "global"
 
 async def read_events(asked: Asked) -> list[dict[str, Any]]:
     """Every event once, in the order of time."""
-    files = await asked.logs.read_matching(asked.session, FILES, LIMIT_BYTES_PER_FILE)
-    return parse_event_files(files, utc_offset(asked))
+    return parse_event_files(await asked.logs.read_matching(asked.session, FILES, LIMIT_BYTES_PER_FILE))
 
 
-def parse_event_files(files: Iterable[bytes], offset: timedelta) -> list[dict[str, Any]]:
+def parse_event_files(files: Iterable[bytes]) -> list[dict[str, Any]]:
     """Lines that are no events, such as the cut first line of a long file, are left out."""
     events: dict[str, dict[str, Any]] = {}
     for data in files:
         for line in data.splitlines():
             event = _parse_event(line)
             if event is not None:
-                events.setdefault(event["event_id"], {**masked_row(event), "time": _local_time(event, offset)})
+                events.setdefault(event["event_id"], masked_row(event))
     return sorted(events.values(), key=_seconds)
 
 
@@ -53,7 +51,15 @@ def _parse_event(line: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(event, dict) or not isinstance(event.get("event_id"), str):
         return None
-    return event if str(event.get("timestamp", "")).isdigit() else None
+    return _with_newlines(event) if str(event.get("timestamp", "")).isdigit() else None
+
+
+def _with_newlines(event: dict[str, Any]) -> dict[str, Any]:
+    """Ray writes every message in one line, with escapes of its own inside JSON's."""
+    message = event.get("message")
+    if not isinstance(message, str):
+        return event
+    return {**event, "message": message.replace("\\n", "\n").replace("\\r", "\n")}
 
 
 def _seconds(event: dict[str, Any]) -> int:
@@ -61,5 +67,6 @@ def _seconds(event: dict[str, Any]) -> int:
     return int(event["timestamp"])
 
 
-def _local_time(event: dict[str, Any], offset: timedelta) -> str:
+def local_time(event: dict[str, Any], offset: timedelta) -> str:
+    """When it happened, by the clock on the head's wall."""
     return str(datetime.fromtimestamp(_seconds(event), timezone(offset)).replace(tzinfo=None))
