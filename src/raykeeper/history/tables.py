@@ -247,6 +247,7 @@ ACTORS = Table(
             placement_group_id="VARCHAR",
             parent_id="VARCHAR",
             call_site="VARCHAR",
+            fallback_strategy="VARCHAR",
         ),
         *_columns(Rule.UNION, transitions=ACTOR_TRANSITIONS_TYPE),
         *_columns(
@@ -268,7 +269,9 @@ ACTORS = Table(
 )
 """One row for each actor with all its incarnations; pid, node, worker and repr are of the last one that was ALIVE.
 
-`start_ns` is the first ALIVE and `end_ns` the last DEAD."""
+Its fallback strategy is that of the task that made it, since no event about an actor has it.
+`start_ns` is the first ALIVE and `end_ns` the first DEAD that nothing followed: when its job ends, Ray tells of a dead
+actor again."""
 
 JOBS = Table(
     "jobs",

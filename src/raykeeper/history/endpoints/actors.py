@@ -122,7 +122,7 @@ def detailed_actor(row: Row) -> dict[str, Any]:
         "num_restarts_due_to_node_preemption": str(_restarts(row, "NODE_PREEMPTION")),
         "call_site": row["call_site"] or None,
         "label_selector": optional_json(row["label_selector"]) or {},
-        "fallback_strategy": None,
+        "fallback_strategy": protobuf_json(row["fallback_strategy"]),
     }
 
 

@@ -18,6 +18,7 @@ from raykeeper.history.opened import OpenedSession
 CLUSTER_ENDED = "Cluster ended"
 """In place of Ray's own reason."""
 
+_SHUT_DOWN = "Shutdown by ray.shutdown()."  # Ray's words for a driver that ended, by an exception as well
 _BY_CLUSTER = "closed_by = 'cluster'"
 _DEATH_CAUSE = json.dumps({"actorDiedErrorContext": {"errorMessage": CLUSTER_ENDED}})
 _OPEN_JOBS = ("PENDING", "RUNNING")
@@ -51,9 +52,10 @@ DRIVERS = f"""(
     SELECT job_id, driver_pid, driver_node_id, created_ns,
            coalesce(finished_ns, if({_BY_CLUSTER}, closed_ns, NULL)) AS ended_ns,
            if(finished_ns IS NULL, NULL, 'INTENDED_USER_EXIT') AS exit_type,
-           if({_BY_CLUSTER}, '{CLUSTER_ENDED}', NULL) AS exit_detail
+           if(finished_ns IS NULL, if({_BY_CLUSTER}, '{CLUSTER_ENDED}', NULL), '{_SHUT_DOWN}') AS exit_detail
     FROM jobs WHERE has_definition
 )"""
+"""No event says how a driver went: one whose job finished is taken for one that Ray saw go, as nearly all do."""
 
 
 def ended_at(session: Session) -> datetime | None:

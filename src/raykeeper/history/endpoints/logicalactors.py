@@ -33,6 +33,7 @@ _remembered = RememberedBodies()
 _PLACED = re.compile(r"(.+)_group_(?:\d+_)?[0-9a-zA-Z]+")
 _BUNDLE = "bundle"
 _NO_DETAIL = "-"
+_DATED = ("ALIVE", "DEAD")
 _DEATH_MESSAGES = {
     "actorDiedErrorContext": "errorMessage",
     "runtimeEnvFailedContext": "errorMessage",
@@ -87,12 +88,12 @@ def captured_actor(row: Row) -> Row:
     """A row of Ray's state API as if it came from the table; it has no times and no address."""
     unknown = dict.fromkeys(("node_ip", "worker_id", "port", "start_ns", "end_ns", "transitions"))
     texts = {name: json.dumps(row[name]) for name in ("required_resources", "label_selector")}
-    return {**row, **unknown, **texts, "death_cause": json.dumps(camel_keys(row["death_cause"]))}
+    messages = {name: json.dumps(camel_keys(row.get(name))) for name in ("death_cause", "fallback_strategy")}
+    return {**row, **unknown, **texts, **messages}
 
 
 def logical_actor(row: Row, counters: WorkerCounters) -> dict[str, Any]:
     """An actor's last incarnation in the dashboard's spelling, with the counters its process last had."""
-    transitions = row["transitions"] or [{"ns": 0}]
     actor = {
         "actorId": row["actor_id"],
         "jobId": row["job_id"],
@@ -101,7 +102,7 @@ def logical_actor(row: Row, counters: WorkerCounters) -> dict[str, Any]:
         "className": row["class_name"],
         "state": row["state"],
         "numRestarts": str(row["num_restarts"] or 0),
-        "timestamp": float(transitions[-1]["ns"] // 1_000_000),
+        "timestamp": float(_dated_ns(row) // 1_000_000),
         "pid": row["pid"] or 0,
         "startTime": (row["start_ns"] or 0) // 1_000_000,
         "endTime": (row["end_ns"] or 0) // 1_000_000,
@@ -115,9 +116,16 @@ def logical_actor(row: Row, counters: WorkerCounters) -> dict[str, Any]:
         actor["placementGroupId"] = row["placement_group_id"]
     if row["call_site"]:
         actor["callSite"] = row["call_site"]
+    if row["fallback_strategy"]:
+        actor["fallbackStrategy"] = optional_json(row["fallback_strategy"])
     memory = counters.memory_of_node.get(row["node_id"] or "", [])
     measured = {"gpus": [], "processStats": None, "mem": memory, "tpus": []}
     return {**actor, **counters.by_worker.get(row["worker_id"] or "", {}), **measured}
+
+
+def _dated_ns(row: Row) -> int:
+    """Ray dates an actor when it comes to life and when it dies, and not while it waits."""
+    return max((item["ns"] for item in row["transitions"] or () if item["state"] in _DATED), default=0)
 
 
 def exit_detail(death_cause: Any) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from raykeeper.history.asked import Row
 from raykeeper.history.endpoints.ended import CLUSTER_ENDED
+from raykeeper.history.endpoints.rayjson import protobuf_json
 from raykeeper.history.endpoints.redaction import masked_deeply, masked_environment_text
 from raykeeper.history.secretpatterns import masked_text
 from raykeeper.history.tables import TASK_STATES, state_column
@@ -143,7 +144,7 @@ def _environment(text: str) -> Mapping[str, Any]:
 def _fallback_strategy(row: Row) -> msgspec.Raw | None:
     if row["fallback_strategy"] is None:
         return None if row["type"] == "DRIVER_TASK" else _NO_FALLBACK
-    return _json(row["fallback_strategy"])
+    return msgspec.Raw(msgspec.json.encode(protobuf_json(row["fallback_strategy"])))
 
 
 def _log_info(row: Row) -> dict[str, Any] | None:

@@ -57,6 +57,12 @@ SELECT hex_id(x.actorId) AS actor_id, hex_id(x.actorId)[-8:] AS job_id, list_tra
 FROM (SELECT actorLifecycleEvent AS x FROM cluster_events) WHERE x IS NOT NULL
 """
 
+CREATING_TASKS = """
+SELECT task_id[17:] AS actor_id, fallback_strategy FROM ({tasks})
+WHERE task_id >= 'ffffffffffffffff' AND fallback_strategy IS NOT NULL AND type = 'ACTOR_CREATION_TASK'
+"""
+"""Over partial rows of tasks: what actors have in common with the tasks that make them, and no event of their own."""
+
 _JOBS = """
 SELECT hex_id(x.jobId) AS job_id, true AS has_definition, x.driverPid AS driver_pid,
     real_id(x.driverNodeId) AS driver_node_id, x.entrypoint AS entrypoint,

@@ -60,8 +60,8 @@ SELECT tasks.* EXCLUDE (closed_by, closed_ns, closed_state, closed_error_type, c
     pending_args_avail_ns AS creation_ns,
     running_ns AS start_ns,
     coalesce(failed_ns, finished_ns, CASE WHEN closed_state IS NOT NULL THEN closed_ns END) AS end_ns,
-    coalesce(closed_error_type, reported_error.error_type) AS error_type,
-    coalesce(closed_message, reported_error.error_message) AS error_message,
+    coalesce(closed_error_type, CASE WHEN last_state = 'FAILED' THEN reported_error.error_type END) AS error_type,
+    coalesce(closed_message, CASE WHEN last_state = 'FAILED' THEN reported_error.error_message END) AS error_message,
     closed_by,
     closed_ns
 FROM closed_tasks AS tasks
@@ -84,9 +84,14 @@ SELECT *,
     coalesce(alive.repr_name, '') AS repr_name,
     len(list_filter(transitions, lambda t: t.state = 'RESTARTING')) AS num_restarts,
     list_filter(transitions, lambda t: t.state = 'ALIVE')[1].ns AS start_ns,
-    CASE WHEN state = 'DEAD' THEN transitions[-1].ns END AS end_ns,
+    list_filter(transitions, lambda t: t.state = 'DEAD' AND t.ns >= coalesce(last_living_ns, 0))[1].ns AS end_ns,
     CASE WHEN state = 'DEAD' THEN transitions[-1].death_cause END AS death_cause
-FROM (SELECT *, list_filter(transitions, lambda t: t.state = 'ALIVE')[-1] AS alive FROM merged)
+FROM (
+    SELECT *,
+        list_filter(transitions, lambda t: t.state = 'ALIVE')[-1] AS alive,
+        list_filter(transitions, lambda t: t.state <> 'DEAD')[-1].ns AS last_living_ns
+    FROM merged
+)
 """
 
 _JOBS = """

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from raykeeper.history.ingest.closing import CLOSED_SINCE, CLOSED_TASKS, closed_entities
-from raykeeper.history.ingest.entities import PARTIAL_ROWS, no_cluster_events
+from raykeeper.history.ingest.entities import CREATING_TASKS, PARTIAL_ROWS, no_cluster_events
 from raykeeper.history.ingest.jobs import Merged, MergeOrder
 from raykeeper.history.ingest.merging import DERIVED_ROWS, DERIVED_TASKS, merged_rows, whole_rows, with_last_state
 from raykeeper.history.ingest.ranges import TaskRange, task_ranges
@@ -71,13 +71,21 @@ class TableMerger:
     def _merge_entity(self, order: MergeOrder, table: Table) -> tuple[Path, ...]:
         events = self._partial_files(order, "cluster.parquet")
         self._room.view("cluster_events", _read(events) if events else no_cluster_events())
-        self._room.view("rows", f"{_empty(table)} UNION ALL BY NAME ({PARTIAL_ROWS[table]}) {_with_base(order, table)}")
+        found = _union([_empty(table), PARTIAL_ROWS[table], *self._creating_tasks(order, table)])
+        self._room.view("rows", f"{found} {_with_base(order, table)}")
         self._room.view("merged", merged_rows(table, "rows"))
         is_open, node_id = _ENTITIES[table]
         query = closed_entities(DERIVED_ROWS[table], is_open, node_id)
         path = self._copy(order, table, query, "000", _NARROW_ROW_GROUP)
         self._room.view(table.name, f"SELECT * FROM read_parquet({literal(path)})")
         return (path,)
+
+    def _creating_tasks(self, order: MergeOrder, table: Table) -> Iterator[str]:
+        """Queries for what only the tasks that make actors tell of them; their ids are the highest of all."""
+        highest = (1 << self._partition_bits) - 1
+        files = self._partial_files(order, f"tasks/partition={highest}/*.parquet") if table is ACTORS else []
+        if files:
+            yield CREATING_TASKS.format(tasks=_read(files, ["task_id", "type", "fallback_strategy"]))
 
     def _merge_counters(self, order: MergeOrder) -> tuple[Path, ...]:
         rows = [_empty(COUNTERS)]
