@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
@@ -11,13 +12,26 @@ from raykeeper.clock import Clock, SystemClock
 from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.once import LIMITS, Capture, LocalLogs, Shipped
 from raykeeper.collector.parts import find_store_settings, make_dashboard, make_identity, make_shipper
-from raykeeper.collector.sessions import SessionWatch
+from raykeeper.collector.sessions import SessionOnDisk, SessionWatch
 from raykeeper.collector.settings import CollectorSettings
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.store import ObjectStore
 
 LOCAL_LOGS_SECONDS = 3600.0
 """For the logs on this machine: nothing waits for the end of a capture but its user, who sees that it goes on."""
+
+
+@dataclass(frozen=True)
+class _Captured:
+    """The one session whose logs are taken: what else lies in Ray's folder may be of other clusters."""
+
+    only: tuple[SessionOnDisk, ...]
+
+    def sessions(self) -> tuple[SessionOnDisk, ...]:
+        return self.only
+
+    def current_session(self) -> str | None:
+        return self.only[0].name
 
 
 async def capture_once(settings: CollectorSettings, environment: Mapping[str, str]) -> int:
@@ -46,8 +60,10 @@ def _local_logs(
     if node_id is None or not settings.log_files.is_on:
         return None
 
+    only = tuple(session for session in sessions.sessions() if session.name == current)
+
     async def ship() -> Shipped:
-        shipper = make_shipper(settings, sessions, store, clock, metrics)
+        shipper = make_shipper(settings, _Captured(only), store, clock, metrics)
         try:
             missing = await shipper.flush(clock.steady() + LOCAL_LOGS_SECONDS)
             return Shipped(shipper.file_count, shipper.sent_bytes, missing)

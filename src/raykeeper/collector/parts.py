@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from raykeeper.collector.identity import Identity
     from raykeeper.collector.logs.shipper import Bucket as LogBucket
     from raykeeper.collector.logs.shipper import LogShipper
+    from raykeeper.collector.logs.tracker import Sessions as LogSessions
     from raykeeper.collector.poll.poller import HeadPoller
     from raykeeper.collector.records import Recorder
     from raykeeper.ray.dashboard import Dashboard, Limits
@@ -100,9 +101,9 @@ def _event_settings(settings: CollectorSettings) -> EventSettings:
 
 
 def make_shipper(
-    settings: CollectorSettings, sessions: SessionWatch, bucket: LogBucket, clock: Clock, metrics: CollectorMetrics
+    settings: CollectorSettings, sessions: LogSessions, bucket: LogBucket, clock: Clock, metrics: CollectorMetrics
 ) -> LogShipper:
-    """What ships the log files below Ray's folder."""
+    """What ships the log files of these sessions."""
     from raykeeper.collector.logs.settings import LogShipperSettings
     from raykeeper.collector.logs.shipper import LogShipper
 

@@ -16,6 +16,7 @@ from raykeeper.collector.sources import read_settings
 from raykeeper.layout.keys import SessionId
 from stored_sessions import StoredSession
 
+EARLIER = "session_2026-11-01_08-00-00_000000_5"
 TEXT = b"said by a task\n"
 NODES = [{"node_id": NODE_A, "is_head_node": True, "state": "ALIVE", "node_ip": "10.0.0.1"}]
 
@@ -71,6 +72,15 @@ async def test_a_repeated_capture_into_one_store_shows_every_file_once(
     written(root / SESSION / "logs" / "worker-1-01000000-9.out", TEXT * 2)
     stored = await captured(root, address, tmp_path / "store")
     assert stored.logs(NODE_A) == {"worker-1-01000000-9.out": TEXT * 2}
+
+
+async def test_sessions_of_the_past_are_not_the_one_that_is_captured(
+    tmp_path: Path, root: Path, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(root / EARLIER / "logs" / "worker-1-01000000-9.out", b"said long ago\n")
+    await captured(root, address, tmp_path / "store")
+    assert "1 log files of" in capsys.readouterr().err
+    assert not (tmp_path / "store" / "v1" / "data" / "local" / "demo" / EARLIER).exists()
 
 
 async def test_a_capture_leaves_nothing_in_rays_folder(tmp_path: Path, root: Path, address: str) -> None:
