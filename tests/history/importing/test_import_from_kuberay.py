@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -109,6 +111,23 @@ async def test_an_imported_session_is_listed_as_ended(tmp_path: Path) -> None:
     assert {entry.start.owner_name for entry in page.entries} == {"", "nightly"}
     heartbeats = Heartbeats(target, clock, StoreClock(target, clock))
     assert (await heartbeats.verdict(PLAIN.session)).state is State.ENDED
+
+
+async def test_a_session_that_crashed_is_listed_as_crashed_after_its_import(tmp_path: Path) -> None:
+    """KubeRay uploads a head's logs when it ends: this one left events alone, an hour ago."""
+    source, target = local_store(tmp_path / "from"), local_store(tmp_path / "to")
+    bucket = KubeRayBucket(source, PLAIN)
+    await bucket.put_marker()
+    await bucket.put_events(HEAD, finished_task(1))
+    then = time.time() - 3600
+    for file in (tmp_path / "from").rglob("*"):
+        os.utime(file, (then, then))
+    await imported(source, target)
+    clock = SystemClock()
+    assert (await Heartbeats(target, clock, StoreClock(target, clock)).verdict(PLAIN.session)).state is State.CRASHED
+    async with opened(target, PLAIN.session, tmp_path / "cache") as after:
+        assert after.ended_at is not None
+        assert abs(after.ended_at.timestamp() - then) < 1
 
 
 async def test_importing_twice_is_importing_once(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ from raykeeper.layout.keys import (
     parse_sealed_key,
     session_record_key,
 )
-from raykeeper.layout.records import ClosedRecord
+from raykeeper.layout.records import HEAD_LOST, ClosedRecord
 from raykeeper.storage.store import ObjectStore
 
-CLOSED_REASON = "imported from KubeRay, which recorded no end: the last sign of life"
+CLOSED_REASON = "imported from KubeRay: the last sign of life of a head whose logs were uploaded at its end"
 
 
 class BucketImport:
@@ -90,7 +90,8 @@ class BucketImport:
         for end in traces.end_records():
             await writer.add_record(end_record_key(session, end.node_id), end)
         # The store's time of our heartbeats is that of the import, so the end is said explicitly.
-        closed = ClosedRecord(closed_at=traces.ended_at(), reason=CLOSED_REASON, cluster_uid="")
+        reason = CLOSED_REASON if traces.has_ended() else HEAD_LOST
+        closed = ClosedRecord(closed_at=traces.ended_at(), reason=reason, cluster_uid="")
         await writer.add_record(closed_record_key(session), closed)
         await writer.add_record(session_record_key(session), traces.session_record())
         await writer.add_record(catalog_key(contents.place), catalog_start(contents.place))

@@ -102,6 +102,11 @@ class SessionTraces:
             return False
         return now - self._beat_at(head) < timedelta(seconds=MISSED_BEATS * EVENT_FILE_SECONDS)
 
+    def has_ended(self) -> bool:
+        """Whether the newest head ended with a word; without one, it was lost."""
+        head = self._newest_head()
+        return head is not None and head.has_ended
+
     def ended_at(self) -> datetime:
         """When the newest head gave its last sign of life."""
         head = self._newest_head()
