@@ -12,6 +12,8 @@ from raykeeper.layout.keys import SessionId
 
 LATEST = "latest"
 """In the place of a session's name: the one of that cluster that started last."""
+NEWEST = (LATEST, "live")
+"""KubeRay's words for it: it proxies to a live cluster, where here the newest session is read from the store."""
 SESSION_PATH = "/s/{namespace}/{cluster}/{session}"
 NAMESPACE_COOKIE, CLUSTER_COOKIE, SESSION_COOKIE = "cluster_namespace", "cluster_name", "session_name"
 OWNER_COOKIES = ("owner_kind", "owner_name")
@@ -28,7 +30,8 @@ def session_of_cookies(connection: HTTPConnection) -> SessionId:
     names = [connection.cookies.get(name, "") for name in (NAMESPACE_COOKIE, CLUSTER_COOKIE, SESSION_COOKIE)]
     if not all(names):
         raise NoSession("no session is chosen: ask /enter_cluster/{namespace}/{kind}/{name}/{session} first")
-    return SessionId(*names)
+    namespace, cluster, session = names
+    return SessionId(namespace, cluster, LATEST if session in NEWEST else session)
 
 
 def session_cookies(session: SessionId, owner_kind: str = "", owner_name: str = "") -> dict[str, str]:

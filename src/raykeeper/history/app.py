@@ -141,7 +141,8 @@ def _session_page(parts: Parts, page: SessionPage) -> Handler:
 
 def _session_handler(parts: Parts, endpoint: Endpoint, session_of: SessionOf, *, is_by_cookies: bool) -> Handler:
     async def handle(request: Request) -> Response:
-        asked = await parts.ask(session_of(request))
+        session = session_of(request)
+        asked = await parts.ask(await parts.resolve(session) if is_by_cookies else session)
         response = await endpoint.answer(request, asked)
         if request.method == "HEAD" and isinstance(response, StreamingResponse):
             response = Response(status_code=response.status_code, headers=dict(response.headers))

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.addressing import session_cookies, set_cookies
+from raykeeper.history.addressing import LATEST, NEWEST, session_cookies, set_cookies
 from raykeeper.history.answers import json_response, text_response
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.entries import CatalogEntry
 from raykeeper.layout.keys import SessionId
 
 _LISTED = 100  # as many as KubeRay lists
-_OWNERS = {"rayjob": "RayJob", "rayservice": "RayService"}
-_NEWEST = ("latest", "live")
-"""KubeRay proxies to a live cluster; here its newest session is read from the store."""
+_OWNERS = ("rayjob", "rayservice")
+_SESSION_NAME = re.compile(r"session_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6}(_.*)?")
 
 
 async def list_clusters(_: Request, catalog: Catalog) -> Response:
@@ -36,7 +36,7 @@ def cluster_response(entry: CatalogEntry) -> dict[str, Any]:
         "createTime": started_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "createTimeStamp": int(started_at.timestamp()),
     }
-    owner = {"ownerKind": start.owner_kind, "ownerName": start.owner_name}
+    owner = {"ownerKind": start.owner_kind.lower(), "ownerName": start.owner_name}
     return facts | {name: value for name, value in owner.items() if value}
 
 
@@ -45,12 +45,13 @@ async def enter_cluster(request: Request, catalog: Catalog) -> Response:
     namespace, kind, name = params["namespace"], params["kind"].lower(), params["name"]
     if kind != "raycluster" and kind not in _OWNERS:
         return text_response(f"kind {params['kind']} is unknown: use raycluster, rayjob or rayservice", 400)
-    session = await _find(catalog, namespace, kind, name, params.get("session", "latest"))
+    wanted = params.get("session", LATEST)
+    session = await _find(catalog, namespace, kind, name, wanted)
     if session is None:
-        wanted = params.get("session", "latest")
-        return text_response(f"{kind} {namespace}/{name} has no session {wanted}", 404)
+        is_a_name = wanted in NEWEST or _SESSION_NAME.fullmatch(wanted)
+        return text_response(f"{kind} {namespace}/{name} has no session {wanted}", 404 if is_a_name else 400)
     response = json_response({"result": "success", "name": name, "namespace": namespace, "session": session.session})
-    owner = (_OWNERS[kind], name) if kind in _OWNERS else ("", "")
+    owner = (kind, name) if kind in _OWNERS else ("", "")
     set_cookies(response, session_cookies(session, *owner))
     return response
 
@@ -59,10 +60,10 @@ async def _find(catalog: Catalog, namespace: str, kind: str, name: str, session:
     cluster = name
     if kind in _OWNERS:
         entry = await catalog.newest_of_owner(namespace, kind, name)
-        if entry is None or session in _NEWEST:
+        if entry is None or session in NEWEST:
             return entry.id if entry else None
         cluster = entry.id.cluster
-    if session in _NEWEST:
+    if session in NEWEST:
         return await catalog.newest_of_cluster(namespace, cluster)
     wanted = SessionId(namespace, cluster, session)
     return wanted if await catalog.is_known(wanted) else None

@@ -123,7 +123,7 @@ async def test_a_kuberay_bucket_is_served_like_any_other(raycapture: RayCapture,
         assert re.findall(r'class="badge \w+">(\w+)<', page.text) == ["ended"] * 3
         assert all(f"{url_of(place)}/" in page.text for place in PLACES)
         owners = {(row["name"], row.get("ownerKind")) for row in (await ask(app, "/clusters")).body}
-        assert owners == {(place.session.cluster, place.owner_kind or None) for place in PLACES}
+        assert owners == {(place.session.cluster, place.owner_kind.lower() or None) for place in PLACES}
         tasks = await ask(app, f"{url_of(OF_A_JOB)}/api/v0/tasks?limit=10000&detail=1")
         assert tasks.status == 200
         assert tasks.body["data"]["result"]["total"] > 100

@@ -128,7 +128,7 @@ async def test_clusters_are_listed_in_kuberays_words(scene: Scene) -> None:
             "sessionName": SESSION.session,
             "createTime": "2026-11-15T20:00:00Z",
             "createTimeStamp": 1794772800,
-            "ownerKind": "RayJob",
+            "ownerKind": "rayjob",
             "ownerName": "nightly",
         }
     ]
@@ -157,16 +157,25 @@ async def test_entering_a_cluster_answers_as_kuberay_does(scene: Scene, path: st
     [
         ("team-a/raycluster/other", 404),
         ("team-b/raycluster/train", 404),
-        ("team-a/raycluster/train/session_nope", 404),
+        ("team-a/raycluster/train/session_2026-11-15_20-00-00_000001_9", 404),
+        ("team-a/raycluster/train/session_nope", 400),
         ("team-a/rayjob/other", 404),
         ("team-a/pod/train", 400),
-        ("team-a/raycluster/..%2F..", 404),
+        ("team-a/raycluster/..%2F..", 400),
         ("..%2F../raycluster/train", 400),
     ],
 )
 async def test_what_is_not_there_cannot_be_entered(scene: Scene, path: str, status: int) -> None:
     await put_session(scene.store)
     assert (await ask(scene.app, f"/enter_cluster/{path}")).status == status
+
+
+@pytest.mark.parametrize("word", ["live", "latest"])
+async def test_a_cookie_may_say_which_session_without_its_name(scene: Scene, word: str) -> None:
+    await put_session(scene.store)
+    cookie = f"cluster_name=train; cluster_namespace=team-a; session_name={word}"
+    answered = await ask(scene.app, "/api/version", headers={"Cookie": cookie})
+    assert answered.body["session_name"] == SESSION.session
 
 
 async def test_cookies_choose_the_session_of_the_same_api(scene: Scene) -> None:
