@@ -35,7 +35,7 @@ _OLDER_SECONDS = 60.0  # of days past, where only ends of long sessions are new
 _RECENT_DAYS = 2
 _READ_AT_ONCE = 32
 _DAYS_AT_ONCE = 8
-_COMPACTED_AFTER = timedelta(days=2)  # by then a day has nearly all it will ever have, whatever the clocks of heads
+_PAST_AFTER = timedelta(days=2)  # by then a day has nearly all it will ever have, whatever the clocks of heads
 LOOKED_AT = 10_000
 """Entries that one page looks at for those that are wanted: a second where nothing of them is in memory yet."""
 EVERY_SESSION = SessionFilter()
@@ -167,15 +167,12 @@ class Catalog:
             if self._clock.steady() - index.listed_at >= believed_seconds:
                 await index.refresh(self.store, self._reads)
                 index.listed_at = self._clock.steady()
-                if self._may_write and day <= self._clock.now().astimezone(UTC).date() - _COMPACTED_AFTER:
-                    self._may_write = await compact_if_allowed(index, self.store)
+                if self._may_write:
+                    is_past = day <= self._clock.now().astimezone(UTC).date() - _PAST_AFTER
+                    self._may_write = await compact_if_allowed(index, self.store, is_past=is_past)
         while sum(len(kept.entries) for kept in self._days.values()) > _REMEMBERED_SESSIONS and len(self._days) > 1:
             self._days.popitem(last=False)
         return index
-
-
-def _is_ahead(day: date, limit: date | None, order: Order) -> bool:
-    return limit is None or (day <= limit if order == "newest" else day >= limit)
 
 
 def _believed_seconds(rank: int) -> float:

@@ -1,4 +1,4 @@
-"""One day of the catalog: each version of an object in it is read once, and past days are compacted into one."""
+"""One day of the catalog: each version of an object in it is read once, and many are compacted into one."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ class CatalogDay:
             self.entries = _entries(self._read.values(), summaries)
             self.unreadable = sum(read.record is None for read in self._read.values())
 
-    async def compact(self, store: ObjectStore) -> None:
+    async def compact(self, store: ObjectStore, *, is_past: bool) -> None:
         """Have the next reader of this day read one object. Whoever else does it at the same time writes the same.
 
         Raises StoreRefused where we may only read.
         """
-        if self._singly < COMPACTED_FROM:
+        if not self._is_worth_compacting(is_past=is_past):
             return
         parts = [_part(read) for read in self._read.values() if read.record is not None]
         key = compacted_key(self.day, parts)
@@ -97,6 +97,10 @@ class CatalogDay:
         for stat in self._compactions:
             if stat.key != key.key:
                 await store.delete(stat.key)  # who listed it a moment ago reads the entries themselves
+
+    def _is_worth_compacting(self, *, is_past: bool) -> bool:
+        """A day that still grows is compacted when it has doubled, so that each entry is written about twice."""
+        return self._singly >= (COMPACTED_FROM if is_past else max(COMPACTED_FROM, len(self._read) / 2))
 
     def _news(self, wanted: dict[str, _Listed]) -> list[_Listed]:
         known = self._read
@@ -123,10 +127,10 @@ class CatalogDay:
             return
 
 
-async def compact_if_allowed(day: CatalogDay, store: ObjectStore) -> bool:
+async def compact_if_allowed(day: CatalogDay, store: ObjectStore, *, is_past: bool) -> bool:
     """Whether we may write to the store."""
     try:
-        await day.compact(store)
+        await day.compact(store, is_past=is_past)
     except StoreRefused as exc:
         log.info("days of the catalog are not compacted: the store may only be read", cause=str(exc))
         return False

@@ -1,4 +1,4 @@
-"""Past days of the catalog are read as one object, and whatever came, changed or went since is seen all the same."""
+"""Days of the catalog are read as one object, and whatever came, changed or went since is seen all the same."""
 
 from __future__ import annotations
 
@@ -82,10 +82,18 @@ async def test_a_past_day_is_read_as_one_object_by_the_next_replica(folder: Path
     assert store.opened == [compaction]
 
 
-async def test_today_and_yesterday_are_not_compacted(folder: Path) -> None:
+@pytest.mark.parametrize(("more", "is_compacted"), [(SESSIONS - 1, False), (SESSIONS, True)])
+async def test_a_day_that_still_grows_is_compacted_again_once_it_has_doubled(
+    more: int, *, is_compacted: bool, folder: Path
+) -> None:
     await fill(folder)
-    await Catalog(CountingStore(folder), ManualClock(now=STARTED_AT + timedelta(days=1))).page(100)
-    assert compactions(folder) == []
+    today = ManualClock(now=STARTED_AT + timedelta(hours=1))
+    await listed(folder, today)
+    first = compactions(folder)
+    for number in range(100, 100 + more):
+        await put_session(local_store(folder), session(number), started_at=STARTED_AT)
+    assert len(await listed(folder, today)) == SESSIONS + more
+    assert (len(first), compactions(folder) != first) == (1, is_compacted)
 
 
 async def test_late_ends_and_late_sessions_are_seen_beside_the_compaction(folder: Path, clock: ManualClock) -> None:

@@ -124,7 +124,8 @@ class KubeRayOverlay(ObjectStore):
             following = next(waiting, None)
 
     async def list_folders(self, prefix: str) -> Names:
-        return sorted({*await self._store.list_folders(prefix), *await self._folders_under(prefix)})
+        ours, adapted = await asyncio.gather(self._store.list_folders(prefix), self._folders_under(prefix))
+        return sorted({*ours, *adapted})
 
     async def _under(self, prefix: str) -> Iterable[Adapted]:
         """KubeRay's objects whose keys start with the prefix, in order; none for what is wider than a session."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -13,7 +14,6 @@ from raykeeper.history.kubefacts.unstarted import Unstarted
 from raykeeper.history.pages.addresses import session_path
 from raykeeper.history.pages.forms import given_parameters, page_query
 from raykeeper.history.pages.frame import message_response
-from raykeeper.history.pages.markup import EMPTY
 from raykeeper.history.pages.start import start_page
 from raykeeper.history.pages.unstarted import unstarted_section
 from raykeeper.history.parts import Parts
@@ -23,9 +23,12 @@ _UNSTARTED_SECONDS = 0.02  # of the 100 ms that a list of 10,000 sessions may ta
 
 async def list_sessions(request: Request, parts: Parts) -> Response:
     given = given_parameters(request.query_params.multi_items(), SessionsQuery)
-    found = await find_sessions(parts, page_query(given, SessionsQuery))
-    unstarted = EMPTY if given else unstarted_section(await _unstarted(parts))
-    return start_page(found, given, unstarted, is_undecided=parts.access.is_undecided)
+    query = page_query(given, SessionsQuery)
+    if given:
+        return start_page(await find_sessions(parts, query), given, is_undecided=parts.access.is_undecided)
+    found, unstarted = await asyncio.gather(find_sessions(parts, query), _unstarted(parts))
+    section = unstarted_section(unstarted)
+    return start_page(found, given, section, is_undecided=parts.access.is_undecided)
 
 
 async def _unstarted(parts: Parts) -> Unstarted:
