@@ -76,7 +76,9 @@ def collect_logs(indexes: Iterable[tuple[str, PackIndex]]) -> dict[str, StoredLo
     logs: dict[str, StoredLog] = {}
     for pack, index in indexes:
         for frame in index.frames:
-            stored = logs.setdefault(frame.generation, StoredLog(frame.generation))
+            stored = logs.get(frame.generation)
+            if stored is None:  # a file has thousands of frames, so none is made to be thrown away
+                stored = logs[frame.generation] = StoredLog(frame.generation)
             stored.frames.append((pack, frame))
             stored.is_whole |= frame.is_whole
             if frame.read_ns >= stored.last_read_ns:
@@ -108,7 +110,8 @@ def plan_read(stored: StoredLog, start: int, end: int) -> list[Slice | Hole]:
         end = min(end, frame.length)
         return [Slice(pack, frame, start, end)] if start < end else []
     end, at, pieces = min(end, stored.size), start, list[Slice | Hole]()
-    for pack, frame in sorted(stored.frames, key=lambda item: (item[1].offset, -item[1].length)):
+    touching = [item for item in stored.frames if item[1].offset < end and item[1].offset + item[1].length > start]
+    for pack, frame in sorted(touching, key=lambda item: (item[1].offset, -item[1].length)):
         upto = min(frame.offset + frame.length, end)
         if upto <= at:
             continue

@@ -59,6 +59,27 @@ async def test_a_file_is_put_together_from_overlapping_frames_of_many_packs(stor
     assert await text_of(logs, "raylet.out", 150, 700) == text[150:700]
 
 
+class RangesStore(LocalStore):
+    """A store that knows which ranges it was asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(StoreSettings("local", str(folder)))
+        self.ranges: list[tuple[int, int]] = []
+
+    async def read_range(self, key: str, offset: int, length: int) -> bytes:
+        self.ranges.append((offset, length))
+        return await super().read_range(key, offset, length)
+
+
+async def test_the_index_of_a_small_pack_is_asked_for_once_and_not_beyond_its_end(folder: Path) -> None:
+    store = RangesStore(folder)
+    packs = PackBuilder(store)
+    packs.add("raylet.out", b"text")
+    size = len(await store.get(await packs.put()))
+    assert "raylet.out" in (await LogStore(store, ManualClock()).files(SESSION, HEAD_ID)).by_path
+    assert store.ranges == [(0, size)]
+
+
 async def test_rotation_does_not_mix_files(store: ObjectStore, logs: LogStore) -> None:
     packs = PackBuilder(store)
     packs.add("raylet.out", b"old\n", generation="first")

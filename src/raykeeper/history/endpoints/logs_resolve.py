@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
 
@@ -66,7 +67,8 @@ async def is_node(asked: Asked, logs: LogStore, node_id: str) -> bool:
 
 async def find_log(asked: Asked, logs: LogStore, query: LogQuery) -> Found:
     """The file and range that a request means. Raises LogUnknown."""
-    wanted = await _wanted(asked, logs, query)
+    # The tables say which file it is, and packs are listed meanwhile: whichever it is, they will be asked for.
+    wanted, _ = await asyncio.gather(_wanted(asked, logs, query), logs.node_ids(asked.session.id))
     _check_id(wanted.node_id, NODE_ID_BYTES)
     if not await is_node(asked, logs, wanted.node_id):
         raise LogUnknown(f"Agent for node id: {wanted.node_id} doesn't exist.")

@@ -23,7 +23,7 @@ _LISTING_SECONDS = 2.0  # collectors ship user output every 5 s, so nothing is m
 _RELIST_SECONDS = 300.0
 _HOUR_NS = 3600 * 1_000_000_000
 _TAIL_BYTES = 64 * 1024  # the index of nearly every pack
-_READ_AT_ONCE = 16
+_READ_AT_ONCE = 32  # 2 MB in all
 MAX_FRAMES = 300_000  # about 100 MB of memory; the nodes looked at longest ago are forgotten beyond that
 
 log = Log("raykeeper.history.logs")
@@ -126,7 +126,8 @@ class PackIndexes:
         return None
 
     async def _read_index(self, key: str, size: int) -> PackIndex:
-        tail = await self._store.read_range(key, max(0, size - _TAIL_BYTES), _TAIL_BYTES)
+        expected = min(size, _TAIL_BYTES)  # no more than there is: some stores refuse that, and have to be asked again
+        tail = await self._store.read_range(key, size - expected, expected) if size else b""
         needed = index_size(tail)
         if len(tail) < needed <= size:
             tail = await self._store.read_range(key, size - needed, needed)
