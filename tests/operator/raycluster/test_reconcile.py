@@ -24,6 +24,11 @@ async def scene(ray_crds: ControlPlane, namespace: str) -> AsyncIterator[Scene]:
         yield Scene(kube, namespace)
 
 
+async def is_told(scene: Scene, reason: str) -> bool:
+    """Whether an Event of that reason was written."""
+    return reason in [event["reason"] for event in await scene.kube.list(EVENTS, scene.namespace)]
+
+
 async def test_a_cluster_becomes_ready(scene: Scene) -> None:
     await scene.apply(a_raycluster(a_group("small", 3)))
     status = (await scene.becomes("ready"))["status"]
@@ -78,6 +83,7 @@ async def test_suspend_and_resume(scene: Scene) -> None:
     await scene.becomes("suspended")
     assert await scene.pods() == []
     await scene.condition("RayClusterSuspended", "True")
+    await eventually(lambda: is_told(scene, "DeletedPod"))
     await scene.patch(suspend=False)
     await scene.becomes("ready")
     await scene.condition("RayClusterSuspended", "False")
@@ -94,11 +100,7 @@ async def test_a_status_that_contradicts_itself_is_told_and_put_right_without_to
     await scene.condition("RayClusterSuspended", "False")
     assert {pod["metadata"]["uid"] for pod in await scene.pods()} == pods
 
-    async def is_told() -> bool:
-        events = await scene.kube.list(EVENTS, scene.namespace)
-        return "InvalidRayClusterStatus" in [event["reason"] for event in events]
-
-    await eventually(is_told)
+    await eventually(lambda: is_told(scene, "InvalidRayClusterStatus"))
 
 
 async def test_a_cluster_that_is_no_longer_ready_says_so(scene: Scene) -> None:

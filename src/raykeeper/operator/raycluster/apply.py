@@ -20,7 +20,7 @@ from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import PODS
 from raykeeper.logs import Log
 from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
-from raykeeper.operator.raycluster.ledger import Deed, Ledger, Refused, without_chance
+from raykeeper.operator.raycluster.ledger import Ledger, Refused, deed_of, without_chance
 from raykeeper.operator.raycluster.pod import parse_pod
 from raykeeper.operator.slow_start import slow_start
 
@@ -75,10 +75,11 @@ class PodWriter:
         return ledger
 
     async def _create(self, cluster: RayCluster, action: CreateHead | CreateWorker, ledger: Ledger) -> None:
+        deed = deed_of(action)
         if isinstance(action, CreateHead):
-            deed, group, body = Deed("Create", True), labels.HEAD_GROUP, self._factory.head(cluster)
+            group, body = labels.HEAD_GROUP, self._factory.head(cluster)
         else:
-            deed, group, body = Deed("Create", False), action.group, self._factory.worker(cluster, action)
+            group, body = action.group, self._factory.worker(cluster, action)
         owner, name = GroupKey(cluster.key, group), body["metadata"]["name"]
         self._expectations.expect_create(owner, name)
         try:
@@ -110,7 +111,7 @@ class PodWriter:
         return await self._kube.create(PODS, body, key.namespace)
 
     async def _delete(self, cluster: RayCluster, action: DeletePod, ledger: Ledger) -> None:
-        pod, deed = action.pod, Deed("Delete", action.pod.is_head)
+        pod, deed = action.pod, deed_of(action)
         owner = GroupKey(cluster.key, pod.group)
         self._expectations.expect_delete(owner, pod.uid)
         try:

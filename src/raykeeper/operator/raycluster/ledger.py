@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from raykeeper.api.names import SAFE_ALPHABET
 from raykeeper.errors import Unavailable
 from raykeeper.kube.errors import ApiError, Conflict
+from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, Why
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.status import Failure
 
@@ -18,29 +19,37 @@ _RANDOM_END = re.compile(rf"-[{SAFE_ALPHABET}]{{5}}$")
 
 
 class Deed(NamedTuple):
-    """One kind of write: the verb, and whether the pods are heads."""
+    """One kind of write to pods, and what KubeRay's users know it by."""
 
     verb: str
-    is_head: bool
+    done: str
+    """Reason of the Event when it was done."""
+    refused: str
+    """Reason of the Warning when it was refused."""
+    failure: str
+    """Reason of the condition ReplicaFailure."""
 
-    @property
-    def done(self) -> str:
-        """Reason of the Event when it was done, as KubeRay spells it."""
-        return f"{self.verb}d{self._pod}"
 
-    @property
-    def refused(self) -> str:
-        """Reason of the Warning when it was refused."""
-        return f"FailedTo{self.verb}{self._pod}"
+CREATE_HEAD: Final = Deed("Create", "CreatedHeadPod", "FailedToCreateHeadPod", "FailedCreateHeadPod")
+CREATE_WORKER: Final = Deed("Create", "CreatedWorkerPod", "FailedToCreateWorkerPod", "FailedCreateWorkerPod")
+DELETE_HEAD: Final = Deed("Delete", "DeletedHeadPod", "FailedToDeleteHeadPod", "FailedDeleteHeadPod")
+DELETE_WORKER: Final = Deed("Delete", "DeletedWorkerPod", "FailedToDeleteWorkerPod", "FailedDeleteWorkerPod")
+DELETE_GROUP: Final = Deed("Delete", "DeletedWorkerPod", "FailedToDeleteWorkerPodCollection", "FailedDeleteWorkerPod")
+DELETE_ALL: Final = Deed("Delete", "DeletedPod", "FailedToDeletePodCollection", "FailedDeleteAllPods")
+"""Heads and workers alike, as one deed."""
 
-    @property
-    def failure(self) -> str:
-        """Reason of the condition ReplicaFailure."""
-        return f"Failed{self.verb}{self._pod}"
+_TOGETHER: Final = {Why.SUSPENDED: DELETE_ALL, Why.RECREATE: DELETE_ALL, Why.GROUP_SUSPENDED: DELETE_GROUP}
 
-    @property
-    def _pod(self) -> str:
-        return "HeadPod" if self.is_head else "WorkerPod"
+
+def deed_of(action: CreateHead | CreateWorker | DeletePod) -> Deed:
+    """How what is done is called. What takes a whole cluster or group away has a name of its own."""
+    match action:
+        case CreateHead():
+            return CREATE_HEAD
+        case CreateWorker():
+            return CREATE_WORKER
+        case DeletePod(pod, why):
+            return _TOGETHER.get(why) or (DELETE_HEAD if pod.is_head else DELETE_WORKER)
 
 
 class Refused(NamedTuple):
