@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from operator_raycluster import NOW, a_cluster, a_group, a_head, a_host, a_worker
 from raykeeper.api import labels
-from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead, Slot, Why
+from raykeeper.operator.raycluster.actions import (
+    AdoptPod,
+    CreateHead,
+    CreateWorker,
+    DeletePod,
+    PodAction,
+    RefreshHead,
+    Slot,
+    Why,
+)
 from raykeeper.operator.raycluster.plan import Facts, plan_pods
 from raykeeper.operator.raycluster.plan_workers import scale_down_order
 from raykeeper.operator.raycluster.pod import LOST_AFTER, STUCK_AFTER, Pod
@@ -311,3 +320,16 @@ def test_a_head_that_another_version_made_is_adopted_without_touching_a_pod() ->
 def test_the_same_spec_recreates_nothing() -> None:
     pods = [head_of("raykeeper-1", "hash")]
     assert plan_pods(a_cluster(**RECREATE), pods, facts()) == []
+
+
+def test_pods_that_a_deleted_cluster_left_behind_are_taken_in_instead_of_made_again() -> None:
+    cluster = a_cluster(a_group("small", 1))
+    head, worker = a_head(is_orphan=True), a_worker("a", is_orphan=True)
+    assert plan_pods(cluster, [head, worker], facts()) == [AdoptPod(head), AdoptPod(worker)]
+
+
+def test_orphans_that_go_anyway_are_not_taken_in_before() -> None:
+    cluster = a_cluster(a_group("small", 0))
+    going = a_worker("a", is_orphan=True, ends=NOW)
+    surplus = a_worker("b", is_orphan=True)
+    assert plan_pods(cluster, [a_head(), going, surplus], facts()) == [DeletePod(surplus, Why.SURPLUS)]

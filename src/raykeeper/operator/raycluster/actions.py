@@ -74,4 +74,11 @@ class RefreshHead:
     pod: Pod
 
 
-PodAction = CreateHead | CreateWorker | DeletePod | RefreshHead
+@dataclass(frozen=True)
+class AdoptPod:
+    """Make a pod that nobody owns the cluster's own."""
+
+    pod: Pod
+
+
+PodAction = CreateHead | CreateWorker | DeletePod | RefreshHead | AdoptPod

@@ -19,7 +19,8 @@ from raykeeper.kube.events.series import ObjectRef
 from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import PODS
 from raykeeper.logs import Log
-from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
+from raykeeper.operator.raycluster.actions import AdoptPod, CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
+from raykeeper.operator.raycluster.children.metadata import owner_reference
 from raykeeper.operator.raycluster.ledger import Ledger, Refused, deed_of, without_chance
 from raykeeper.operator.raycluster.pod import parse_pod
 from raykeeper.operator.slow_start import slow_start
@@ -63,13 +64,13 @@ class PodWriter:
         self._recorder = recorder
 
     async def apply(self, cluster: RayCluster, actions: Sequence[PodAction]) -> Ledger:
-        """Delete, refresh, create. What is refused ends that kind of write for this pass and is told, not raised."""
+        """Delete, mark, create. What is refused ends that kind of write for this pass and is told, not raised."""
         ledger = Ledger()
         deletes = [action for action in actions if isinstance(action, DeletePod)]
-        refreshes = [action for action in actions if isinstance(action, RefreshHead)]
+        marks = [action for action in actions if isinstance(action, RefreshHead | AdoptPod)]
         creates = [action for action in actions if isinstance(action, CreateHead | CreateWorker)]
         await _until_refused(deletes, lambda action: self._delete(cluster, action, ledger))
-        await _until_refused(refreshes, lambda action: self._refresh(cluster, action))
+        await _until_refused(marks, lambda action: self._mark(cluster, action, ledger))
         await _until_refused(creates, lambda action: self._create(cluster, action, ledger))
         self._tell(cluster, ledger)
         return ledger
@@ -122,7 +123,7 @@ class PodWriter:
             ledger.deleted.add(pod.uid)
         except Conflict as error:
             self._expectations.delete_failed(owner, pod.uid)
-            ledger.conflicts.append(error)
+            ledger.unfinished.append(error)
         except (ApiError, Unavailable) as error:
             self._expectations.delete_failed(owner, pod.uid)
             ledger.refused.append(Refused(deed, error, str(error)))
@@ -131,9 +132,19 @@ class PodWriter:
             ledger.deleted.add(pod.uid)
             ledger.done.setdefault((deed, action.explanation), []).append(pod.name)
 
-    async def _refresh(self, cluster: RayCluster, action: RefreshHead) -> None:
-        patch = {"metadata": {"uid": action.pod.uid, "annotations": self._factory.marks(cluster)}}
-        await self._kube.merge_patch(PODS, ObjectKey(cluster.metadata.namespace, action.pod.name), patch)
+    async def _mark(self, cluster: RayCluster, action: RefreshHead | AdoptPod, ledger: Ledger) -> None:
+        """Write on this very pod whose it is, or which spec it was made for."""
+        pod = action.pod
+        mark: JSON = {"annotations": self._factory.marks(cluster)}
+        if isinstance(action, AdoptPod):
+            mark = {"ownerReferences": [owner_reference(cluster)]}
+        try:
+            key = ObjectKey(cluster.metadata.namespace, pod.name)
+            await self._kube.merge_patch(PODS, key, {"metadata": {"uid": pod.uid, **mark}})
+        except (ApiError, Unavailable) as error:
+            ledger.unfinished.append(error)
+            raise
+        log.info("pod taken over", cluster=cluster.key, pod=pod.name)
 
     def _tell(self, cluster: RayCluster, ledger: Ledger) -> None:
         """One Event for each kind of deed, however many pods it was done to."""

@@ -58,7 +58,7 @@ class Deletion:
             note = "the clean-up of Redis took too long; the cluster goes without it"
             self._recorder.warning(cluster_ref(cluster), "ForceDeletedStuckCluster", note, action="Cleanup")
             return await self._release(cluster)
-        if any(pod.is_head for pod in observed.pods):
+        if observed.has_head:
             return Requeue.after(PODS_GO_SECONDS)  # the GCS must have stopped writing
         if observed.cleanup_job is None:
             return await self._start_job(cluster)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from raykeeper.api.names import SAFE_ALPHABET
 from raykeeper.errors import Unavailable
-from raykeeper.kube.errors import ApiError, Conflict
+from raykeeper.kube.errors import ApiError
 from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, Why
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.status import Failure
@@ -67,8 +67,8 @@ class Ledger:
     done: dict[tuple[Deed, str], list[str]] = field(default_factory=dict)
     """Names of pods by deed and explanation."""
     refused: list[Refused] = field(default_factory=list)
-    conflicts: list[Conflict] = field(default_factory=list)
-    """Deletes that met another change; they are repeated, and nobody need hear of it."""
+    unfinished: list[ApiError | Unavailable] = field(default_factory=list)
+    """Writes that met another change, and marks that were not set; they are repeated, and nobody need hear of it."""
     made: list[Pod] = field(default_factory=list)
     """Pods that the cache may not show yet."""
     deleted: set[str] = field(default_factory=set)
@@ -86,7 +86,7 @@ class Ledger:
 
     @property
     def errors(self) -> list[Exception]:
-        return [*(one.error for one in self.refused), *self.conflicts]
+        return [*(one.error for one in self.refused), *self.unfinished]
 
     @property
     def failure(self) -> Failure | None:

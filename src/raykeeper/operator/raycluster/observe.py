@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from raykeeper.api import labels
-from raykeeper.api.meta import JSON, Object, Resource
-from raykeeper.api.names import redis_cleanup_job_name
+from raykeeper.api.meta import JSON, Object, ObjectKey, Resource
+from raykeeper.api.names import gcs_storage_claim_name, redis_cleanup_job_name
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.kube.informers.cache import Cache
 from raykeeper.kube.resources import (
@@ -65,8 +65,12 @@ class Observed:
 
     pods: Sequence[Pod]
     children: Mapping[ChildKey, JSON]
-    """Those that the cluster controls."""
+    """Those that the cluster controls, and the claim under its GCS, which may be nobody's."""
     cleanup_job: Object | None
+
+    @property
+    def has_head(self) -> bool:
+        return any(pod.is_head for pod in self.pods)
 
     @property
     def usage(self) -> Usage:
@@ -80,21 +84,23 @@ class Observer:
     def __init__(self, informers: Informers, surroundings: Surroundings) -> None:
         self._pods = informers.cache(kinds.WATCHED_PODS)
         self._jobs = informers.cache(kinds.WATCHED_JOBS)
+        self._claims = informers.cache(kinds.WATCHED_CLAIMS)
         self._children: list[tuple[str, Cache[Any]]] = [
             (kind.resource.kind, informers.cache(kind)) for kind in CHILD_KINDS if kind.is_served(surroundings)
         ]
 
     def observe(self, cluster: RayCluster) -> Observed:
-        """The children that the cluster controls. Pods of a namesake that is gone are not among them."""
+        """The children that the cluster controls. Pods of a namesake that is gone are among them only as orphans."""
         uid = cluster.metadata.uid
         job_name = redis_cleanup_job_name(cluster)
         jobs = (job for job in self._jobs.find(kinds.BY_OWNER, uid) if job.metadata.name == job_name)
-        return Observed(self._ray_pods(cluster), self._children_of(uid), next(jobs, None))
+        children = self._children_of(uid) | self._claim_of(cluster)
+        return Observed(self._ray_pods(cluster), children, next(jobs, None))
 
     def _ray_pods(self, cluster: RayCluster) -> list[Pod]:
         found = self._pods.find(kinds.BY_CLUSTER, f"{cluster.metadata.namespace}/{cluster.metadata.name}")
-        owned = (item for item in found if item.controller_uid == cluster.metadata.uid)
-        pods = (parse_pod(item) for item in owned)
+        ours = (item for item in found if item.controller_uid == cluster.metadata.uid or _is_left_behind(cluster, item))
+        pods = (parse_pod(item) for item in ours)
         return [pod for pod in pods if pod.labels.get(labels.NODE_TYPE) in (labels.HEAD, labels.WORKER)]
 
     def _children_of(self, uid: str) -> dict[ChildKey, JSON]:
@@ -103,6 +109,24 @@ class Observer:
             for kind, cache in self._children
             for item in cache.find(kinds.BY_OWNER, uid)
         }
+
+    def _claim_of(self, cluster: RayCluster) -> dict[ChildKey, JSON]:
+        """The claim by its name: one that is to outlive the cluster has no owner, and one of an earlier cluster none
+        yet.
+        """
+        name = gcs_storage_claim_name(cluster)
+        found = self._claims.get(ObjectKey(cluster.metadata.namespace, name))
+        return {} if found is None else {ChildKey(PERSISTENT_VOLUME_CLAIMS.kind, name): to_json(found)}
+
+
+def _is_left_behind(cluster: RayCluster, pod: Object) -> bool:
+    """Whether it is a pod of a deleted namesake that nobody owns any more (`--cascade=orphan`), in a group that is
+    there again. Others may carry our labels for reasons of their own.
+    """
+    groups = {labels.HEAD_GROUP, *(group.group_name for group in cluster.spec.worker_group_specs)}
+    marks = pod.metadata.labels
+    is_ray_node = marks.get(labels.IS_RAY_NODE) == labels.YES
+    return not pod.metadata.owner_references and is_ray_node and marks.get(labels.GROUP) in groups
 
 
 def to_json(item: Object) -> JSON:

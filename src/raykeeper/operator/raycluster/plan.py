@@ -9,7 +9,7 @@ from datetime import datetime
 from raykeeper.api import labels
 from raykeeper.api.conditions import is_true
 from raykeeper.api.raycluster import RayCluster
-from raykeeper.operator.raycluster.actions import CreateHead, DeletePod, PodAction, RefreshHead, Why
+from raykeeper.operator.raycluster.actions import AdoptPod, CreateHead, DeletePod, PodAction, RefreshHead, Why
 from raykeeper.operator.raycluster.plan_workers import GroupRules, NewName, plan_group, plan_removed_groups
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.suspension import Suspension, suspension_of
@@ -45,7 +45,8 @@ def plan_pods(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> list[Po
         return _plan_recreation(pods)
     if not heads and _stays_without_head(cluster):
         return []
-    return [*_plan_head(heads, facts), *_refresh(cluster, heads, facts), *_plan_workers(cluster, pods, facts)]
+    actions = [*_plan_head(heads, facts), *_refresh(cluster, heads, facts), *_plan_workers(cluster, pods, facts)]
+    return [*_plan_adoption(pods, actions), *actions]
 
 
 def _plan_head(heads: Sequence[Pod], facts: Facts) -> list[PodAction]:
@@ -75,6 +76,12 @@ def _plan_workers(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> lis
             own = [pod for pod in workers if pod.group == group.group_name]
             actions += plan_group(group, own, rules, facts.now, facts.new_name)
     return actions
+
+
+def _plan_adoption(pods: Sequence[Pod], actions: Sequence[PodAction]) -> list[PodAction]:
+    """Take in what an earlier cluster of that name left behind, and stays."""
+    going = {action.pod.uid for action in actions if isinstance(action, DeletePod)}
+    return [AdoptPod(pod) for pod in pods if pod.is_orphan and not pod.is_terminating and pod.uid not in going]
 
 
 def _uses_recreate(cluster: RayCluster) -> bool:

@@ -103,6 +103,8 @@ class Pod:
     """At least one container is shown as running, or none was ever reported on."""
     ending: str = ""
     """How it ended, in words; empty where that is not known, or has not happened."""
+    is_orphan: bool = False
+    """Nobody owns it: a cluster was deleted and left it behind."""
 
     @property
     def is_head(self) -> bool:
@@ -160,6 +162,7 @@ def parse_pod(item: Object) -> Pod:
         seems_running=not status.container_statuses
         or any(one.state.running is not None for one in status.container_statuses),
         ending=ending,
+        is_orphan=not meta.owner_references,
     )
 
 

@@ -26,7 +26,7 @@ from raykeeper.operator.raycluster.apply import GroupKey, PodFactory, PodWriter,
 from raykeeper.operator.raycluster.children.apply import ChildLedger, ChildWriter, Refusal
 from raykeeper.operator.raycluster.children.auth_secret import TOKEN_BYTES
 from raykeeper.operator.raycluster.children.desired import ChildKey, ChildSettings, desired_children
-from raykeeper.operator.raycluster.children.plan import plan_children
+from raykeeper.operator.raycluster.children.plan import child_problems, plan_children
 from raykeeper.operator.raycluster.deletion import Deletion
 from raykeeper.operator.raycluster.ledger import Ledger
 from raykeeper.operator.raycluster.observe import Observed, Observer
@@ -115,10 +115,13 @@ class RayClusterReconciler:
         uses_routes = self._context.surroundings.is_openshift and not settings.uses_ingress_on_openshift
         wanted = ChildSettings(not settings.head_service_has_ip, uses_routes)
         children = desired_children(cluster, wanted, secrets.token_bytes(TOKEN_BYTES))
-        for problem in children.problems:
+        for problem in child_problems(cluster, children, observed.children):
             self._recorder.warning(cluster_ref(cluster), problem.reason, problem.message, action="Create")
         actions = plan_children(cluster, children, observed.children, observed.usage)
-        return await self._children.apply(cluster, cluster_ref(cluster), actions)
+        ledger = await self._children.apply(cluster, cluster_ref(cluster), actions)
+        if not observed.has_head and not cluster.spec.suspend:
+            await self._children.look_for(cluster, cluster_ref(cluster), ledger)
+        return ledger
 
     async def _refuse(self, cluster: RayCluster, item: Object, broken: Sequence[Violation]) -> Requeue:
         """Say what is wrong, in a condition and an event, and leave everything as it is until the spec changes."""

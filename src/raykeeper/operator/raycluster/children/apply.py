@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.api.raycluster import RayCluster
@@ -13,9 +14,9 @@ from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from raykeeper.kube.events.series import ObjectRef
 from raykeeper.kube.events.writer import EventRecorder
-from raykeeper.operator.raycluster.children.desired import ChildKey, child_drift, child_key
-from raykeeper.operator.raycluster.children.drift import Patch
-from raykeeper.operator.raycluster.children.metadata import Ownership, ownership
+from raykeeper.logs import Log
+from raykeeper.operator.raycluster.children.adoption import SUPPLIED_BY_USERS, Standing, standing, taking_patch
+from raykeeper.operator.raycluster.children.desired import ChildKey, child_key
 from raykeeper.operator.raycluster.children.plan import (
     ChildAction,
     CreateChild,
@@ -23,12 +24,18 @@ from raykeeper.operator.raycluster.children.plan import (
     PatchChild,
     ReplaceChild,
 )
+from raykeeper.operator.raycluster.children.requirements import requirements
 from raykeeper.operator.raycluster.observe import CHILD_RESOURCES
 
 SPOKEN = {"PersistentVolumeClaim": "PVC"}
 """Kinds that KubeRay's events call by another name."""
 
+DOORS = frozenset({"Ingress", "Route"})
+"""Ways in from outside, without which a cluster works."""
+
 Refusal = ApiError | Unavailable
+Verb = Literal["Create", "Update", "Delete"]
+log = Log("raykeeper.operator.raycluster")
 
 
 @dataclass
@@ -57,51 +64,81 @@ class ChildWriter:
         await asyncio.gather(*(self._apply(cluster, regarding, action, ledger) for action in actions))
         return ledger
 
+    async def look_for(self, cluster: RayCluster, regarding: ObjectRef, ledger: ChildLedger) -> None:
+        """Tell what the user should have supplied and has not; what is vital is noted as refused."""
+        for needed in requirements(cluster):
+            try:
+                await self._kube.get(needed.resource, ObjectKey(cluster.metadata.namespace, needed.name))
+            except NotFound as error:
+                self._recorder.warning(regarding, needed.reason, needed.message, action="Reconcile")
+                if needed.is_vital:
+                    ledger.refusals.append(error)
+            except (ApiError, Unavailable) as error:
+                log.warning("cannot look for what a cluster needs", cluster=cluster.key, error=str(error))
+
     async def _apply(self, cluster: RayCluster, regarding: ObjectRef, action: ChildAction, ledger: ChildLedger) -> None:
         verb, key = describe(action)
         kind = SPOKEN.get(key.kind, key.kind)
         try:
-            await self._write(cluster, action, ledger)
+            done = await self._write(cluster, action, ledger)
         except (ApiError, Unavailable) as error:
             self._recorder.warning(regarding, f"FailedTo{verb}{kind}", str(error), action=verb)
-            # Existing installations grant KubeRay's rights, which do not allow every repair: that is no failure.
-            if not (isinstance(error, Forbidden) and isinstance(action, PatchChild)):
+            if not _is_bearable(action, error):
                 ledger.refusals.append(error)
             return
-        self._recorder.normal(regarding, f"{verb}d{kind}", f"{verb}d {key.kind} {key.name}", action=verb)
+        if done:
+            self._recorder.normal(regarding, f"{done}d{kind}", f"{done}d {key.kind} {key.name}", action=done)
 
-    async def _write(self, cluster: RayCluster, action: ChildAction, ledger: ChildLedger) -> None:
+    async def _write(self, cluster: RayCluster, action: ChildAction, ledger: ChildLedger) -> Verb | None:
+        """What was done in the end; None where it turned out that nothing had to be."""
         match action:
             case CreateChild(body):
-                ledger.made[child_key(body)] = await self._create(cluster, body)
+                return await self._create(cluster, body, ledger)
             case PatchChild(key, patch):
                 await self._kube.merge_patch(CHILD_RESOURCES[key.kind], _object_key(cluster, key), patch)
+                return "Update"
             case ReplaceChild(key, uid, body):
                 await self._delete(cluster, key, uid)
-                await self._create(cluster, body)
+                await self._create(cluster, body, ledger)
+                return "Update"
             case DeleteChild(key, uid):
                 await self._delete(cluster, key, uid)
+                return "Delete"
 
-    async def _create(self, cluster: RayCluster, body: JSON) -> JSON:
-        """The child as the server made it, or has it."""
+    async def _create(self, cluster: RayCluster, body: JSON, ledger: ChildLedger) -> Verb | None:
         key = child_key(body)
         resource: Resource[JSON] = CHILD_RESOURCES[key.kind].read_as(dict)
         try:
-            return await self._kube.create(resource, body, cluster.metadata.namespace)
+            ledger.made[key] = await self._kube.create(resource, body, cluster.metadata.namespace)
         except AlreadyExists as error:
-            # Not in our cache: it lost the label we watch by, the cache lags, or it is somebody else's.
-            found = await self._kube.get(resource, _object_key(cluster, key))
-            await self._adopt(cluster, body, found, error)
-            return found
+            # Not in our cache: it lost the label we watch by, the cache lags, or it is not ours.
+            ledger.made[key] = found = await self._kube.get(resource, _object_key(cluster, key))
+            return await self._take(cluster, body, found, error)
+        return "Create"
 
-    async def _adopt(self, cluster: RayCluster, body: JSON, found: JSON, error: AlreadyExists) -> None:
+    async def _take(self, cluster: RayCluster, body: JSON, found: JSON, error: AlreadyExists) -> Verb | None:
         key = child_key(body)
-        if ownership(cluster, found) is not Ownership.OURS and key.kind != "PersistentVolumeClaim":
-            message = f"{key.kind} {key.name} is there already and does not belong to this RayCluster"
-            raise ForeignChild(error.request, 409, "Conflict", message) from error
-        drift = child_drift(cluster, body, found)
-        if isinstance(drift, Patch):
-            await self._kube.merge_patch(CHILD_RESOURCES[key.kind], _object_key(cluster, key), drift.body)
+        match standing(cluster, body, found):
+            case Standing.SUPPLIED:
+                return None
+            case Standing.FOREIGN:
+                message = f"{key.kind} {key.name} is there already and does not belong to this RayCluster"
+                raise ForeignChild(error.request, 409, "Conflict", message) from error
+            case Standing.CHILD:
+                pass
+        patch = taking_patch(cluster, body, found)
+        return await self._take_over(cluster, key, patch) if patch else None
+
+    async def _take_over(self, cluster: RayCluster, key: ChildKey, patch: JSON) -> Verb | None:
+        try:
+            await self._kube.merge_patch(CHILD_RESOURCES[key.kind], _object_key(cluster, key), patch)
+        except Forbidden as error:
+            # KubeRay's own ClusterRole does not allow to change these kinds, and they do as they are.
+            if key.kind not in SUPPLIED_BY_USERS:
+                raise
+            log.warning("left without an owner", cluster=cluster.key, child=key, error=str(error))
+            return None
+        return "Update"
 
     async def _delete(self, cluster: RayCluster, key: ChildKey, uid: str) -> None:
         try:
@@ -110,7 +147,15 @@ class ChildWriter:
             return
 
 
-def describe(action: ChildAction) -> tuple[str, ChildKey]:
+def _is_bearable(action: ChildAction, error: Refusal) -> bool:
+    """Whether the cluster can do without: pods are made all the same, and it is no failure."""
+    if isinstance(error, ForeignChild):
+        return describe(action)[1].kind in DOORS
+    # Existing installations grant KubeRay's rights, which do not allow every repair.
+    return isinstance(error, Forbidden) and isinstance(action, PatchChild)
+
+
+def describe(action: ChildAction) -> tuple[Verb, ChildKey]:
     """The verb of an action, as events spell it, and what it is done to."""
     match action:
         case CreateChild(body):

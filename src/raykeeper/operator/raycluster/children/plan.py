@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
+from raykeeper.errors import InvalidSpec
 from raykeeper.operator.raycluster.children.desired import ChildKey, Children, child_drift, child_key
 from raykeeper.operator.raycluster.children.drift import Drift, Patch, Replace
 from raykeeper.operator.raycluster.children.obsolete import Usage, former_head_services, obsolete_children
+from raykeeper.operator.raycluster.children.storage import claim_differences
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,14 @@ def plan_children(
     former = [ChildKey("Service", name) for name in former_head_services(cluster, services, usage)]
     obsolete = [*obsolete_children(cluster, children, list(actual), usage), *former]
     return [*actions, *(DeleteChild(key, actual[key]["metadata"]["uid"]) for key in obsolete)]
+
+
+def child_problems(cluster: RayCluster, children: Children, actual: Mapping[ChildKey, JSON]) -> list[InvalidSpec]:
+    """What is asked for about children and cannot be had; nothing else waits for it."""
+    claims = [child for child in children.desired if child["kind"] == "PersistentVolumeClaim"]
+    found = [(claim, actual[child_key(claim)]) for claim in claims if child_key(claim) in actual]
+    sentences = [sentence for claim, there in found for sentence in claim_differences(cluster, claim, there)]
+    return [*children.problems, *(InvalidSpec("FailedToCreatePVC", sentence) for sentence in sentences)]
 
 
 def plan_drift(desired: JSON, found: JSON, drift: Drift, usage: Usage) -> list[ChildAction]:
