@@ -10,8 +10,9 @@ import msgspec
 from raykeeper.api import labels
 from raykeeper.api.meta import ObjectKey
 from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
+from raykeeper.errors import Unavailable
 from raykeeper.kube.controllers.requeue import Requeue
-from raykeeper.kube.errors import AlreadyExists, NotFound
+from raykeeper.kube.errors import AlreadyExists, ApiError, NotFound
 from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import JOBS, PODS
 from raykeeper.operator.context import Context
@@ -80,6 +81,10 @@ class Deletion:
             await self._kube.create(JOBS, job, cluster.metadata.namespace)
         except AlreadyExists:
             return Requeue.after(PODS_GO_SECONDS)
+        except (ApiError, Unavailable) as error:
+            note = str(error)
+            self._recorder.warning(cluster_ref(cluster), "FailedToCreateRedisCleanupJob", note, action="Create")
+            raise
         note = f"Created Job {job['metadata']['name']}"
         self._recorder.normal(cluster_ref(cluster), "CreatedRedisCleanupJob", note, action="Create")
         return Requeue.after(PODS_GO_SECONDS)
