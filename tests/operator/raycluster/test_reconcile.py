@@ -14,6 +14,8 @@ from raycluster_scene import CLUSTERS, POD_OBJECTS, QUOTAS, SERVICE_OBJECTS, TEM
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import EVENTS, PODS, SERVICES
+from raykeeper.operator.gates import FeatureGates, Gate
+from raykeeper.operator.settings import OperatorSettings
 
 pytestmark = pytest.mark.usefixtures("kwok")
 
@@ -87,6 +89,21 @@ async def test_suspend_and_resume(scene: Scene) -> None:
     await scene.patch(suspend=False)
     await scene.becomes("ready")
     await scene.condition("RayClusterSuspended", "False")
+
+
+async def test_without_the_gate_of_conditions_a_cluster_works_and_has_none(
+    ray_crds: ControlPlane, namespace: str
+) -> None:
+    settings = OperatorSettings(gates=FeatureGates({Gate.STATUS_CONDITIONS: False}))
+    async with connected(ray_crds.admin_kubeconfig) as kube:
+        scene = Scene(kube, namespace)
+        async with operating(ray_crds.admin_kubeconfig, namespace, settings=settings):
+            await scene.apply(a_raycluster(a_group("small", 1)))
+            assert "conditions" not in (await scene.becomes("ready"))["status"]
+            await scene.patch(suspend=True)
+            await scene.becomes("suspended")
+            await scene.patch(suspend=False)
+            assert "conditions" not in (await scene.becomes("ready"))["status"]
 
 
 async def test_a_status_that_contradicts_itself_is_told_and_put_right_without_touching_a_pod(scene: Scene) -> None:

@@ -13,7 +13,8 @@ from raykeeper.api.raycluster import RayCluster, RayClusterStatus
 from raykeeper.operator.raycluster.conditions import to_reason
 from raykeeper.operator.raycluster.ledger import Ledger
 from raykeeper.operator.raycluster.pod import Pod
-from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of
+from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of, without_conditions
+from raykeeper.operator.raycluster.suspension import Suspension, suspension_of
 
 LATER = NOW.replace(hour=13)
 SERVICE = {
@@ -172,3 +173,20 @@ def test_an_invalid_spec_is_said_and_forgotten_when_it_is_mended() -> None:
     assert condition(wrong, "HeadPodReady").status == "True"
     mended = status(after(cluster, wrong), a_head())
     assert find_condition(mended.conditions, "RayClusterInvalid") is None
+
+
+def test_without_the_gate_there_are_no_conditions_and_the_rest_is_the_same() -> None:
+    cluster = a_cluster(a_group("small", 1))
+    pods = [a_head(), a_worker("a")]
+    bare = status(cluster, *pods, has_conditions=False)
+    assert bare == msgspec.structs.replace(status(cluster, *pods), conditions=())
+    assert status(after(cluster, bare), *pods, has_conditions=False, now=LATER) == bare, "written once"
+
+
+def test_without_the_gate_a_suspension_follows_the_spec_alone() -> None:
+    stale = after(a_cluster(suspend=False), status(a_cluster(suspend=True), a_head()))
+    assert suspension_of(stale) is Suspension.SUSPENDING, "committed to, with the gate"
+    assert suspension_of(without_conditions(stale)) is Suspension.NONE
+    gone = status(a_cluster(suspend=True), has_conditions=False)
+    assert gone.state == "suspended"
+    assert status(after(a_cluster(suspend=True), gone), has_conditions=False) == gone

@@ -38,7 +38,7 @@ from raykeeper.operator.raycluster.pods.hash import recreate_hash
 from raykeeper.operator.raycluster.pods.metadata import head_marks
 from raykeeper.operator.raycluster.progress import Progress
 from raykeeper.operator.raycluster.recent import RecentPods
-from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of
+from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of, without_conditions
 from raykeeper.operator.raycluster.validation.validate import violations, warnings
 from raykeeper.operator.raycluster.validation.violation import Violation
 
@@ -58,6 +58,7 @@ class RayClusterReconciler:
         self._recent = RecentPods(lambda key, group: self._expectations.satisfied(GroupKey(key, group)))
         self._progress = Progress(context.clock)
         self._latest: dict[ObjectKey, Object] = {}  # what our own status writes returned, until the cache shows it
+        self._has_conditions = context.settings.gates.is_on(Gate.STATUS_CONDITIONS)
         self._version = f"raykeeper-{version('raykeeper')}"
         self._pod_defaults = PodDefaults(
             self._version, context.settings.pods, context.surroundings.kubernetes >= NATIVE_SIDECARS_SINCE
@@ -75,6 +76,8 @@ class RayClusterReconciler:
             self._progress.forget(key)
             return Requeue.never()  # owner references collect the children
         cluster = RayCluster.from_object(item)
+        if not self._has_conditions:
+            cluster = without_conditions(cluster)
         if cluster.spec.managed_by not in (None, "", labels.MANAGED_BY_KUBERAY):
             return Requeue.never()
         observed = self._observer.observe(cluster)
@@ -102,6 +105,7 @@ class RayClusterReconciler:
             observed.children.get(head_service) or children.made.get(head_service),
             _first_failure(children.refusals) or ledger.failure,
             now,
+            self._has_conditions,
         )
         held_seconds = await self._say(cluster, item, status_of(cluster, outcome))
         if errors := [*children.refusals, *ledger.errors]:
@@ -127,7 +131,8 @@ class RayClusterReconciler:
         """Say what is wrong, in a condition and an event, and leave everything as it is until the spec changes."""
         failure = Failure(broken[0].reason, "; ".join(map(str, broken)))
         self._recorder.warning(cluster_ref(cluster), failure.reason, failure.message, action="Validate")
-        await self._write_status(cluster, item, invalid_status(cluster, failure, self._context.clock.now()))
+        if self._has_conditions:
+            await self._write_status(cluster, item, invalid_status(cluster, failure, self._context.clock.now()))
         return Requeue.never()
 
     async def _say(self, cluster: RayCluster, item: Object, status: RayClusterStatus) -> float:

@@ -44,12 +44,15 @@ class Outcome:
     failure: Failure | None = None
     """The first write to pods that was refused in this pass."""
     now: datetime = datetime.min
+    has_conditions: bool = True
+    """Whether the status has conditions at all (the feature gate RayClusterStatusConditions)."""
 
 
 def status_of(cluster: RayCluster, outcome: Outcome) -> RayClusterStatus:
     """What the status should say; equal to what it says, but for the time of writing, when nothing changed."""
     seen = _Seen(cluster, outcome)
-    conditions = updated(cluster.status.conditions, _findings(seen), cluster.metadata.generation, outcome.now)
+    findings = _findings(seen) if outcome.has_conditions else ()
+    conditions = updated(cluster.status.conditions, findings, cluster.metadata.generation, outcome.now)
     return _dated(cluster.status, _counted(seen, state=_state(seen), conditions=conditions), outcome.now)
 
 
@@ -66,6 +69,11 @@ def invalid_status(cluster: RayCluster, failure: Failure, now: datetime) -> RayC
         cluster.status, conditions=conditions, observed_generation=cluster.metadata.generation
     )
     return _dated(cluster.status, status, now)
+
+
+def without_conditions(cluster: RayCluster) -> RayCluster:
+    """The cluster as if its status had never had conditions, so that old ones decide nothing."""
+    return msgspec.structs.replace(cluster, status=msgspec.structs.replace(cluster.status, conditions=()))
 
 
 class _Seen:
