@@ -37,6 +37,7 @@ from raykeeper.operator.raycluster.pods.desired import desired_head_pod, desired
 from raykeeper.operator.raycluster.pods.hash import recreate_hash
 from raykeeper.operator.raycluster.pods.metadata import head_marks
 from raykeeper.operator.raycluster.progress import Progress
+from raykeeper.operator.raycluster.reading import read_cluster
 from raykeeper.operator.raycluster.recent import RecentPods
 from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of, without_conditions
 from raykeeper.operator.raycluster.validation.validate import violations, warnings
@@ -75,7 +76,7 @@ class RayClusterReconciler:
             self._recent.forget(key)
             self._progress.forget(key)
             return Requeue.never()  # owner references collect the children
-        cluster = RayCluster.from_object(item)
+        cluster, unreadable = read_cluster(item)
         if not self._has_conditions:
             cluster = without_conditions(cluster)
         if cluster.spec.managed_by not in (None, "", labels.MANAGED_BY_KUBERAY):
@@ -84,7 +85,7 @@ class RayClusterReconciler:
         observed = replace(observed, pods=self._recent.overlay(cluster, observed.pods))
         if cluster.metadata.deletion_timestamp is not None:
             return await self._deletion.advance(cluster, observed)
-        if broken := violations(cluster, self._context.settings.gates, self._context.surroundings):
+        if broken := unreadable or violations(cluster, self._context.settings.gates, self._context.surroundings):
             return await self._refuse(cluster, item, broken)
         await self._deletion.prepare(cluster)
         return await self._reconcile(cluster, item, observed)
