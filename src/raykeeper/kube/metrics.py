@@ -41,6 +41,13 @@ class KubeMetrics:
             buckets=_REQUEST_BUCKETS,
             registry=registry,
         )
+        self.dns_seconds = Histogram(
+            "rest_client_dns_resolution_duration_seconds",
+            "Time to find the addresses of the API server's name",
+            ["host"],
+            buckets=_REQUEST_BUCKETS,
+            registry=registry,
+        )
         self.rate_limiter_seconds = Histogram(
             "rest_client_rate_limiter_duration_seconds",
             "Time a request waited for our own rate limit",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import aiohttp
 from yarl import URL
@@ -22,6 +23,7 @@ from raykeeper.kube.http.fencedbody import Fence, FencedBody, drop
 from raykeeper.kube.http.ratelimit import RateLimiter
 from raykeeper.kube.http.requestmetrics import RequestMetrics
 from raykeeper.kube.http.requests import Request
+from raykeeper.kube.http.resolving import TimedResolver
 from raykeeper.kube.http.unanswered import NO_ANSWER, Patience, why_unanswered
 from raykeeper.kube.metrics import KubeMetrics
 
@@ -49,6 +51,7 @@ class Transport:
         self.service = f"kubernetes API at {connection.server}"
         self._clock = clock
         self._patience = patience
+        self._new_resolver = partial(TimedResolver, metrics, clock)
         self._metrics = RequestMetrics(metrics, URL(connection.server).authority)
         # Not compressed: gzip of a page of 500 Ray pods (4.4 MB) costs the API server 30 ms of CPU and the answer as
         # much delay, saves us nothing (inflating costs what decrypting saves), and pays only below about 1 Gbit/s.
@@ -67,7 +70,9 @@ class Transport:
 
     def _session(self, limit: int) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=KEEP_ALIVE_SECONDS),
+            connector=aiohttp.TCPConnector(
+                limit=limit, keepalive_timeout=KEEP_ALIVE_SECONDS, resolver=self._new_resolver()
+            ),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
