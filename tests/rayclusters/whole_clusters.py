@@ -24,6 +24,7 @@ from rayclusters.golden_pods import (
     with_redis,
 )
 from rayclusters.manifests import ClusterBuilder
+from rayclusters.sample_shapes import SAMPLES
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
 from raykeeper.operator.gates import FeatureGates, Gate
@@ -197,6 +198,7 @@ OPERATORS: Mapping[str, tuple[OperatorSettings, Clusters]] = {
             **ACCESS,
             **HISTORY,
             **LIVES,
+            **SAMPLES,
         },
     ),
     "with addresses for heads": (
