@@ -79,6 +79,33 @@ def test_values_are_bound_and_never_part_of_the_statement() -> None:
     assert condition.params == {"filter_0": nasty, "filter_1": 7}
 
 
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        (
+            FilterColumn("int"),
+            "Invalid filter `--filter x abc` for a int type column. "
+            "Please provide an integer filter `--filter x [int]`",
+        ),
+        (
+            FilterColumn("bool"),
+            "Invalid filter `--filter x abc` for a boolean type column. Please provide `--filter x [True|true|1]` for "
+            "True or `--filter x [False|false|0]` for False.",
+        ),
+        (FilterColumn("int", is_optional=True), "Failed to convert a value abc of type <class 'str'> to <class 'int'>"),
+        (
+            FilterColumn("bool", is_optional=True),
+            "Failed to convert a value abc of type <class 'str'> to <class 'bool'>",
+        ),
+    ],
+    ids=["number", "truth", "number or none", "truth or none"],
+)
+def test_a_value_of_another_kind_is_refused_in_rays_words(column: FilterColumn, says: str) -> None:
+    with pytest.raises(InvalidQuery) as refused:
+        typed_filters([Filter("x", "=", "abc")], {"x": column})
+    assert str(refused.value) == says
+
+
 def test_a_number_too_large_for_a_table_equals_nothing() -> None:
     columns = {"pid": FilterColumn("int")}
     assert to_condition(typed_filters([Filter("pid", "=", str(2**64))], columns), columns).params == {"filter_0": None}

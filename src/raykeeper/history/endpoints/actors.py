@@ -36,7 +36,7 @@ ACTORS = TableList(
         "job_id": FilterColumn("id", id_bytes=JOB_ID_BYTES),
         "name": FilterColumn(sql="coalesce(name, '')"),
         "node_id": FilterColumn("id", is_absent_if_null=True),
-        "pid": FilterColumn("int", sql="coalesce(pid, 0)"),
+        "pid": FilterColumn("int", sql="coalesce(pid, 0)", is_optional=True),
         "ray_namespace": FilterColumn(),
         "placement_group_id": FilterColumn("id", is_absent_if_null=True),
         "repr_name": FilterColumn(sql="coalesce(repr_name, '')"),

@@ -7,7 +7,7 @@ absent, which matches neither `=` nor `!=`; a column says which.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,6 +32,8 @@ class FilterColumn:
     id_bytes: int = 0
     """Ray's GCS reads the value as an id of so many bytes and refuses others."""
     is_absent_if_null: bool = False
+    is_optional: bool = False
+    """Ray's schema allows None; such columns have other words for a value of another kind."""
 
 
 Columns = Mapping[str, FilterColumn]
@@ -89,11 +91,30 @@ def _typed(item: Filter, columns: Columns) -> TypedFilter:
 def _typed_value(item: Filter, column: FilterColumn) -> str | int | bool:
     if column.id_bytes:
         _check_id(item.value, column.id_bytes)
-    if column.kind == "int":
-        return parse_filter_int(item.value)
-    if column.kind == "bool":
-        return parse_bool(item.value)
-    return item.value
+    if column.kind not in _PARSED:
+        return item.value
+    parse, words = _PARSED[column.kind]
+    try:
+        return parse(item.value)
+    except InvalidQuery:
+        if column.is_optional:
+            raise
+        raise InvalidQuery(words.format(column=item.column, value=item.value)) from None
+
+
+_PARSED: Mapping[str, tuple[Callable[[str], int], str]] = {
+    "int": (
+        parse_filter_int,
+        "Invalid filter `--filter {column} {value}` for a int type column. "
+        "Please provide an integer filter `--filter {column} [int]`",
+    ),
+    "bool": (
+        parse_bool,
+        "Invalid filter `--filter {column} {value}` for a boolean type column. Please provide "
+        "`--filter {column} [True|true|1]` for True or `--filter {column} [False|false|0]` for False.",
+    ),
+}
+"""Kinds that are no text: how a value is read, and what Ray says of one that cannot be."""
 
 
 def _check_id(text: str, length: int) -> None:

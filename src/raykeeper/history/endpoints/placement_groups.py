@@ -17,7 +17,7 @@ COLUMNS: Columns = {
     "name": FilterColumn(),
     "creator_job_id": FilterColumn("id"),
     "state": FilterColumn("word"),
-    "is_detached": FilterColumn("bool"),
+    "is_detached": FilterColumn("bool", is_optional=True),
 }
 
 LISTED = ("placement_group_id", "name", "creator_job_id", "state")

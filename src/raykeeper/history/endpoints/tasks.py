@@ -37,12 +37,12 @@ COLUMNS: Columns = {
     "parent_task_id": FilterColumn("id"),
     "node_id": FilterColumn("id"),
     "worker_id": FilterColumn("id"),
-    "worker_pid": FilterColumn("int"),
+    "worker_pid": FilterColumn("int", is_optional=True),
     "error_type": FilterColumn("word", is_absent_if_null=True),
     "language": FilterColumn("word"),
     "placement_group_id": FilterColumn("id"),
     # Nobody can be paused in the past, so Ray's column is empty.
-    "is_debugger_paused": FilterColumn("bool", sql="CAST(NULL AS BOOLEAN)"),
+    "is_debugger_paused": FilterColumn("bool", sql="CAST(NULL AS BOOLEAN)", is_optional=True),
 }
 
 SOURCE_COLUMNS = frozenset({"actor_id", "job_id", "task_id", "name", "state"})
