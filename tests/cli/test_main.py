@@ -75,6 +75,19 @@ def test_an_error_of_ours_is_one_line_and_an_exit_code(
     assert capsys.readouterr().err == line
 
 
+def test_a_program_that_is_interrupted_ends_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(PROGRAMS, "collector", interrupted)
+    monkeypatch.setattr(sys, "argv", ["raykeeper", "collector", "--once"])
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert (exit_.value.code, capsys.readouterr().err) == (130, "raykeeper: interrupted\n")
+
+
 START_WITH_WRONG_FLAG = """
 import sys
 from raykeeper.cli.main import run_command

@@ -13,6 +13,9 @@ from raykeeper.settings.arguments import asks_for_help
 COMMAND_OF_PROGRAM = {"manager": "operator", "collector": "collector", "historyserver": "historyserver"}
 """Names of KubeRay's programs, under which existing manifests start ours."""
 
+INTERRUPTED = 130
+"""Exit code, as a shell says of Ctrl-C."""
+
 
 def to_arguments(argv: Sequence[str]) -> list[str]:
     """What stands after the program's name; under a name of KubeRay's, the command comes first."""
@@ -35,12 +38,15 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Entry point: an error of ours is one line on stderr, never a traceback."""
+    """Entry point: an error of ours, or Ctrl-C, is one line on stderr, never a traceback."""
     try:
         sys.exit(run_command(to_arguments(sys.argv)))
     except RaykeeperError as exc:
         print(f"raykeeper: {exc}", file=sys.stderr)  # noqa: T201 - there may be no log yet
         sys.exit(2 if isinstance(exc, Misconfigured) else 1)
+    except KeyboardInterrupt:
+        print("raykeeper: interrupted", file=sys.stderr)  # noqa: T201 - for the person who did it
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":
