@@ -51,6 +51,30 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 ON_OPENSHIFT: Final = Rule("route.openshift.io", ("routes",), KEEP)
 
+READ: Final = ("get", "list", "watch")
+ALL: Final = (*READ, "create", "delete", "patch", "update")
+KUBERAYS_RULES: Final[tuple[Rule, ...]] = (
+    Rule("ray.io", ("rayclusters",), ALL),
+    Rule("ray.io", ("rayclusters/status",), ("get", "patch", "update")),
+    Rule("ray.io", ("rayclusters/finalizers",), ("update",)),
+    Rule("", ("pods",), (*ALL, "deletecollection")),
+    Rule("", ("pods/status", "services/status", "pods/proxy"), ("get", "patch", "update")),
+    Rule("", ("services/proxy",), ("get", "create", "patch", "update")),
+    Rule("", ("pods/resize",), ("patch",)),
+    Rule("", ("services", "persistentvolumeclaims"), ALL),
+    Rule("", ("secrets",), (*READ, "create", "update", "delete")),
+    Rule("", ("serviceaccounts",), (*READ, "create", "delete")),
+    Rule("batch", ("jobs",), ALL),
+    Rule("coordination.k8s.io", ("leases",), ("get", "list", "create", "update")),
+    Rule("discovery.k8s.io", ("endpointslices",), READ),
+    Rule("events.k8s.io", ("events",), ("create", "patch")),
+    Rule("networking.k8s.io", ("ingresses",), ALL),
+    Rule("networking.k8s.io", ("ingressclasses",), READ),
+    Rule(RBAC, ("roles",), (*READ, "create", "delete", "update")),
+    Rule(RBAC, ("rolebindings",), (*READ, "create", "delete")),
+)
+"""What KubeRay 1.7's own ClusterRole gives about RayClusters, which is there when only the operator's image changes."""
+
 
 def rights(rules: Iterable[Rule]) -> set[Right]:
     """Every single verb on every single kind."""
