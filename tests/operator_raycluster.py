@@ -35,7 +35,7 @@ def a_cluster(
     )
 
 
-def a_pod(name: str, group: str, node_type: str, *, age: float = 3600, **fields: Any) -> Pod:
+def a_pod(name: str, group: str, node_type: str, *, age: float = 3600, ready: bool = True, **fields: Any) -> Pod:
     pod = Pod(
         name=name,
         uid=f"uid-{name}",
@@ -50,7 +50,8 @@ def a_pod(name: str, group: str, node_type: str, *, age: float = 3600, **fields:
         ends=None,
         phase="Running",
         ip="10.0.0.1",
-        is_ready=fields.pop("ready", True),
+        is_ready=ready,
+        is_unready=not ready,
         ready_reason="",
         ready_message="",
         has_ended=fields.pop("ended", False),

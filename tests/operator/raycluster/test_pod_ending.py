@@ -52,3 +52,21 @@ def test_an_event_about_a_pod_that_ended_says_how() -> None:
     pod = a_pod({"phase": "Failed", "reason": "Evicted"})
     assert DeletePod(pod, Why.ENDED).explanation == "it has ended and will not be restarted (Evicted)"
     assert DeletePod(pod, Why.SUSPENDED).explanation == "the cluster is suspended"
+
+
+@pytest.mark.parametrize(
+    ("status", "is_up", "is_ready"),
+    [
+        ({"phase": "Running"}, True, False),
+        ({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}, True, True),
+        ({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}, False, False),
+        ({"phase": "Running", "conditions": [{"type": "Ready", "status": "Unknown"}]}, False, False),
+        ({"phase": "Pending"}, False, False),
+        ({"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}, False, False),
+    ],
+)
+def test_a_pod_that_runs_is_up_unless_somebody_says_that_it_is_not_ready(
+    status: JSON, is_up: bool, is_ready: bool
+) -> None:
+    pod = a_pod(status)
+    assert (pod.is_up, pod.is_ready) == (is_up, is_ready)

@@ -190,3 +190,13 @@ def test_without_the_gate_a_suspension_follows_the_spec_alone() -> None:
     gone = status(a_cluster(suspend=True), has_conditions=False)
     assert gone.state == "suspended"
     assert status(after(a_cluster(suspend=True), gone), has_conditions=False) == gone
+
+
+def test_pods_that_run_and_of_which_nobody_says_more_make_a_cluster_ready_but_count_as_no_ready_workers() -> None:
+    """As in KubeRay: without kubelets, in tests and simulations, pods often have a phase and no conditions."""
+    cluster = a_cluster(a_group("small", 1))
+    said_nothing: Any = {"is_ready": False, "is_unready": False}
+    now = status(cluster, a_head(**said_nothing), a_worker("a", **said_nothing))
+    assert (now.state, condition(now, "RayClusterProvisioned").status) == ("ready", "True")
+    assert (now.available_worker_replicas, now.ready_worker_replicas) == (1, 0)
+    assert condition(now, "HeadPodReady").status == "False"

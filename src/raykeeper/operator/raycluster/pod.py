@@ -103,6 +103,8 @@ class Pod:
     """At least one container is shown as running, or none was ever reported on."""
     ending: str = ""
     """How it ended, in words; empty where that is not known, or has not happened."""
+    is_unready: bool = False
+    """Somebody says that it is not ready; a pod of which nobody has said anything is neither this nor ready."""
     is_orphan: bool = False
     """Nobody owns it: a cluster was deleted and left it behind."""
 
@@ -113,6 +115,11 @@ class Pod:
     @property
     def group(self) -> str:
         return self.labels.get(labels.GROUP, "")
+
+    @property
+    def is_up(self) -> bool:
+        """It runs, and nobody says that it is not ready: what KubeRay goes by when it calls a cluster ready."""
+        return self.phase == "Running" and not self.is_unready
 
     @property
     def is_terminating(self) -> bool:
@@ -162,6 +169,7 @@ def parse_pod(item: Object) -> Pod:
         seems_running=not status.container_statuses
         or any(one.state.running is not None for one in status.container_statuses),
         ending=ending,
+        is_unready=ready is not None and ready.status != "True",
         is_orphan=not meta.owner_references,
     )
 

@@ -98,7 +98,7 @@ class _Seen:
             self.head is not None
             and len(self.workers) == self.desired
             and len(wanted) == len(self.alive)
-            and all(pod.is_ready for pod in wanted)
+            and all(pod.is_up for pod in wanted)
         )
 
     @property
