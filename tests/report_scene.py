@@ -81,21 +81,26 @@ async def report_of(
     job: str | None = None,
     facts: KubeFacts | None = None,
     record: SessionRecord | None = None,
+    groups: Sequence[Mapping[str, Any]] = (),
 ) -> Report:
-    """The report on a session of these events, whose dashboard listed these jobs, and whose pods fared so."""
+    """The report on a session of these events, whose dashboard listed these jobs and placement groups, and whose pods
+    fared so."""
     tables = ReportTables(folder)
     tables.add([segment(events)])
     tables.merge()
     tables.close()
-    answer = PolledAnswer(
-        path="/api/jobs/", polled_at=NOW, status=200, body=msgspec.Raw(msgspec.json.encode(list(jobs)))
-    )
-    session = ReadySession(SESSION, record or RECORD, tables.files, NOW, {answer.path: answer})
+    told = {"/api/jobs/": list(jobs), "/api/v0/placement_groups": {"data": {"result": {"result": list(groups)}}}}
+    polled = {path: _polled(path, body) for path, body in told.items()}
+    session = ReadySession(SESSION, record or RECORD, tables.files, NOW, polled)
     database = Database(folder)
     try:
         return await make_report(Asked(session, database, NO_LOGS, kubernetes=ToldFacts(facts or KubeFacts())), job)
     finally:
         await database.close()
+
+
+def _polled(path: str, body: object) -> PolledAnswer:
+    return PolledAnswer(path=path, polled_at=NOW, status=200, body=msgspec.Raw(msgspec.json.encode(body)))
 
 
 def a_job(status: str = "SUCCEEDED", **more: Any) -> dict[str, Any]:
@@ -126,14 +131,16 @@ def failed(
     node: str = NODE,
     **more: Any,
 ) -> list[Event]:
-    """A task that failed so many seconds after the start; its owner says where it was sent."""
+    """A task that failed so many seconds after the start; its owner says where it was sent, if it found a node."""
     task = numbered(number)
     error = {"errorType": error_type, "errorMessage": message}
-    states = [("PENDING_ARGS_AVAIL", number), ("SUBMITTED_TO_WORKER", SECOND), ("FAILED", seconds * SECOND)]
+    waited = [("PENDING_ARGS_AVAIL", number), ("PENDING_NODE_ASSIGNMENT", number + 1)]
+    sent_at = [("SUBMITTED_TO_WORKER", SECOND)] if worker else []
+    states = [*waited, *sent_at, ("FAILED", seconds * SECOND)]
     sent = {"nodeId": base64_id(node) if node else "", "workerId": base64_id(worker) if worker else ""}
     return [
         definition(task, attempt=attempt, name=name, **more),
-        lifecycle(task, states if worker else [states[0], states[2]], attempt=attempt, rayErrorInfo=error, **sent),
+        lifecycle(task, states, attempt=attempt, rayErrorInfo=error, **sent),
     ]
 
 
@@ -176,8 +183,10 @@ def actor_died(cause: Mapping[str, Any], seconds: int, actor: str = ACTOR) -> li
     ]
 
 
-def method(task: str, name: str, error: Mapping[str, Any], seconds: int, *, worker: str = "") -> list[Event]:
-    """A call of an actor's method that failed."""
+def method(
+    task: str, name: str, error: Mapping[str, Any], seconds: int, *, worker: str = "", waited: bool = False
+) -> list[Event]:
+    """A call of an actor's method that failed; having `waited` for a node, it says so."""
     function = {"pythonFunctionDescriptor": {"moduleName": "main", "className": "Counter", "functionName": name}}
     facts = {
         "taskId": base64_id(task),
@@ -188,7 +197,8 @@ def method(task: str, name: str, error: Mapping[str, Any], seconds: int, *, work
         "actorFunc": function,
         "parentTaskId": base64_id("ff" * 20 + JOB),
     }
-    states = [("PENDING_ARGS_AVAIL", 1), ("FAILED", seconds * SECOND)]
+    asked = [("PENDING_NODE_ASSIGNMENT", 2)] if waited else []
+    states = [("PENDING_ARGS_AVAIL", 1), *asked, ("FAILED", seconds * SECOND)]
     sent: dict[str, Any] = {"workerId": base64_id(worker), "nodeId": base64_id(HEAD)} if worker else {}
     return [
         event("ACTOR_TASK_DEFINITION_EVENT", "actorTaskDefinitionEvent", facts),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykeeper.history.alljobs.paging import (
@@ -74,6 +74,7 @@ minutes = st.integers(0, 60)
 sessions_of_jobs = st.lists(st.tuples(minutes, st.lists(st.none() | minutes, max_size=6)), max_size=12)
 
 
+@settings(deadline=None)
 @given(sessions_of_jobs, st.integers(1, 7), st.integers(1, 14))
 def test_every_job_is_listed_once(made: list[tuple[int, list[int | None]]], limit: int, block: int) -> None:
     sessions = [a_session(number, *one) for number, one in enumerate(made)]
@@ -82,6 +83,7 @@ def test_every_job_is_listed_once(made: list[tuple[int, list[int | None]]], limi
     assert sorted(job.place for job in listed) == sorted(expected)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(sessions_of_jobs, st.integers(1, 7))
 def test_the_newest_come_first_among_the_sessions_of_a_block(
     made: list[tuple[int, list[int | None]]], limit: int

@@ -62,7 +62,7 @@ TRUTHS = {
     ),
     "exhausted-restarts": Truth(
         "crashed_worker",
-        "the process of actor Decoder died while it ran Decoder.decode, until the actor was out of restarts",
+        "the process of actor Decoder died before Decoder.decode ended, and no restart was left",
         "ActorDiedError",
         Sureness.LIKELY,
     ),

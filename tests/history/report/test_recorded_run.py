@@ -23,7 +23,11 @@ PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
 
 FIRST_CAUSES = {
     "golden-fail": (Outcome.FAILED, "failed_entrypoint", "exited with code 7"),
-    "golden-badenv": (Outcome.FAILED, "failed_job_environment", "SubprocessCalledProcessError"),
+    "golden-badenv": (
+        Outcome.FAILED,
+        "failed_job_environment",
+        "No matching distribution found for no-such-package-xyz-123",
+    ),
     "golden-long": (Outcome.STOPPED, "ended_with_job", "stopped by its user"),
     "golden-main": (Outcome.WITH_FAILURES, "raised_exception", "fail_app raised ValueError: boom"),
 }

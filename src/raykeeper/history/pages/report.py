@@ -33,6 +33,7 @@ _VERDICTS: dict[Outcome, tuple[str, Tone]] = {
     Outcome.WITH_FAILURES: ("Succeeded, although attempts failed.", "warn"),
     Outcome.STOPPED: ("Stopped by its user.", "warn"),
     Outcome.RUNNING: ("Running; nothing has failed so far.", "busy"),
+    Outcome.FAILING: ("Running, although attempts failed.", "warn"),
 }
 _NOTHING_RAN = "Nothing is recorded that could have failed."
 _NOT_YET = "Not started so far; nothing has failed."

@@ -18,6 +18,7 @@ _TONES: dict[Outcome, Tone] = {
     Outcome.WITH_FAILURES: "warn",
     Outcome.STOPPED: "warn",
     Outcome.RUNNING: "busy",
+    Outcome.FAILING: "warn",
 }
 _HEADERS = ("Failure", "Times", "In", "First")
 

@@ -12,6 +12,9 @@ import msgspec
 from raykeeper.history.asked import Row
 from raykeeper.history.report.fingerprint import Fingerprint, Wrapping, fingerprint_of, headline
 
+WORKER_DIED = "WORKER_DIED"
+"""Of a task whose worker died, and of one that ended with its job."""
+
 _WORDS_CHARS = 240
 
 AttemptKey = tuple[str, int]
@@ -73,7 +76,10 @@ class FailureSet:
     job_ends: int
     """How many were open when their job ended."""
     never_ran: int
+    """How many waited for a node to their end."""
     first: FailedAttempt
+    jobs: frozenset[str] = frozenset()
+    """Ids of the jobs that they are of."""
 
     @property
     def id(self) -> str:
@@ -93,7 +99,7 @@ def failure_sets(rows: Iterable[Row], nodes_limit: int) -> list[FailureSet]:
     """Rows of `GROUPED_FAILURES` as sets, the most frequent first; their first attempts are known by key alone."""
     by_id: dict[str, list[tuple[Fingerprint, Row]]] = {}
     for row in rows:
-        found = fingerprint_of(row["error_type"] or "", Wrapping(row["wrapping"]), row["digest"])
+        found = fingerprint_of(row["error_type"] or "", Wrapping(row["wrapping"]), _told(row))
         by_id.setdefault(found.id, []).append((found, row))
     sets = [_united(members[0][0], [row for _, row in members], nodes_limit) for members in by_id.values()]
     return sorted(sets, key=lambda one: (-one.failures, one.first_ns, one.id))
@@ -116,7 +122,16 @@ def _united(found: Fingerprint, rows: Sequence[Row], nodes_limit: int) -> Failur
         job_ends=sum(row["failures"] for row in rows if row["closed_by"] == "job"),
         never_ran=sum(row["failures"] for row in rows if row["never_ran"]),
         first=FailedAttempt(**first["first"]),
+        jobs=frozenset(job for row in rows for job in row["jobs"]),
     )
+
+
+def _told(row: Row) -> str:
+    """Of what never ran all that is told is its job's end, so its function tells it apart from others."""
+    never_ran: str = f"{row['function'] or 'a task'} never ran"
+    digested: str = row["digest"]
+    is_all_told = row["never_ran"] and row["error_type"] == WORKER_DIED
+    return never_ran if is_all_told else digested
 
 
 def _counted(rows: Iterable[Row], column: str) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,6 +30,10 @@ ARGUMENT_MARK = "At least one of the input arguments for this task could not be 
 """What Ray writes when a task could not start because an argument is the error of another."""
 NESTED_MARK = "ray.exceptions.RayTaskError"
 """What a traceback shows where `ray.get` raised the error of another task."""
+
+USER_MARK = "User exception:"
+"""How Ray begins a user's exception; of a traceback of more than 500 characters it keeps the end."""
+KEPT_END = "an exception of which Ray kept the end alone: ..."
 
 _TITLE_CHARS = 240
 _ID_BYTES = 6  # few fingerprints are ever compared: those of one report
@@ -94,15 +99,57 @@ def title_of(digested: str) -> str:
     return line.strip()[:_TITLE_CHARS]
 
 
+_ANCHOR = re.compile(rf'  File "|\s*{ARGUMENT_MARK}|(?:\S.*)?ray::.+ \(pid=')
+"""Lines that stand above an exception. Ray leaves out frames of its own, so that a call of a task may be the last."""
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+
+_RAY_WORDS = {
+    "The object's owner has exited": "OwnerDiedError",
+    "have been lost due to node failure": "ObjectLostError",
+    "timed out because no locations were found": "ObjectFetchTimedOutError",
+    "The object cannot be reconstructed": "ObjectReconstructionFailedError",
+    "The worker died unexpectedly while executing this task": "WorkerCrashedError",
+}
+"""Within long exceptions of Ray's own, whose names may be gone."""
+
+
 def headline(message: str) -> str:
     """The exception under the last frame of a traceback; of any other text its first line."""
     lines = [line for line in _COLOUR.sub("", message).splitlines() if line.strip()]
-    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
-    below = lines[frames[-1] + 1 :] if frames else lines
-    return next((line.strip() for line in below if not line[0].isspace()), lines[0].strip() if lines else "")
+    anchors = [number for number, line in enumerate(lines) if _ANCHOR.match(line)]
+    if not anchors:
+        return _headline_of_end(lines[1:]) if lines[1:] and lines[0] == USER_MARK else lines[0].strip() if lines else ""
+    below = (line.strip() for line in lines[anchors[-1] + 1 :] if not line[0].isspace())
+    return next(below, lines[anchors[-1] if not lines[anchors[-1]][0].isspace() else 0].strip())
 
 
-_CALLED = re.compile(r"ray::([\w.<>]+?)\(")
+def _headline_of_end(lines: Sequence[str]) -> str:
+    """Of a traceback whose beginning is gone, with all its frames."""
+    told = [line for line in lines if _EXCEPTION.match(line)]
+    whole = " ".join(lines)
+    known = [f"ray.exceptions.{name}: {words}" for words, name in _RAY_WORDS.items() if words in whole]
+    told += known if not told else []
+    return told[-1].strip() if told else KEPT_END + lines[-1].strip()
+
+
+def is_end_alone(message: str) -> bool:
+    """Whether Ray cut away what the exception was."""
+    return headline(message).startswith(KEPT_END)
+
+
+_CHAINED = re.compile(
+    r"\n(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):\n"
+)
+
+
+def passed_on_part(message: str) -> str:
+    """Of exceptions that followed from each other, the first that was another task's; else all of the message."""
+    parts = _CHAINED.split(message)
+    return next((part for part in parts if wrapping_of(part) is not Wrapping.OWN), message)
+
+
+_CALLED = re.compile(r"ray::(.+?)\(\) \(pid=")
 
 
 def innermost_function(message: str) -> str | None:

@@ -13,6 +13,7 @@ from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.model import Cause, Evidence, Sureness
 from raykeeper.history.report.rules.jobs import explain_jobs
 from raykeeper.history.report.rules.kubernetes import explanation_of, lost_head
+from raykeeper.history.report.rules.starting import never_scheduled, waited_at_end
 from raykeeper.history.report.rules.table import explain
 from raykeeper.history.report.situation import Explanation, Situation, moment, to_ns
 
@@ -61,6 +62,7 @@ def explain_all(situation: Situation) -> Explained:
     _add_jobs(growing, keys, situation)
     _add_crash(growing, situation)
     _add_end(growing, situation)
+    _add_waiting(growing, situation)
     _add_unstarted(growing, situation)
     order = sorted(growing, key=lambda key: (*_rank(growing[key]), key))
     place = {key: number for number, key in enumerate(order)}
@@ -102,6 +104,8 @@ def _add_jobs(
         known = keys.get(explanation.because_of or "")
         key = known[0] if known else (found.rule, explanation.subject)
         cause = growing.setdefault(key, _Growing(found.rule, explanation, explanation.at_ns))
+        weaker = max(cause.explanation.sureness, explanation.sureness, key=_ORDER.index)
+        cause.explanation = replace(cause.explanation, sureness=weaker)
         cause.evidence += [fact for fact in explanation.evidence if fact not in cause.evidence]
         cause.ends_job = True
 
@@ -137,6 +141,18 @@ def _add_end(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
     title = f"the cluster was ended while job {names} was at work"
     told = Explanation(title, Sureness.CERTAIN, (fact,), to_ns(ending.ended_at), is_intended=True)
     growing[_END, ""] = _Growing(_END, told, told.at_ns, [fact], ends_job=True)
+
+
+def _add_waiting(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
+    """What a job waited for until its cluster was ended over it is why it did not end by itself."""
+    if situation.ending.is_crash:
+        return
+    cut_off = {job.job_id for job in situation.cut_off_jobs}
+    for waiting in situation.waiting:
+        told = waited_at_end(waiting, situation) if waiting.job_id in cut_off else None
+        if told is not None:
+            cause = _Growing(never_scheduled.__name__, told, told.at_ns, list(told.evidence), ends_job=True)
+            growing.setdefault((cause.rule, waiting.function), cause)
 
 
 def _add_unstarted(growing: dict[CauseKey, _Growing], situation: Situation) -> None:

@@ -29,7 +29,8 @@ from raykeeper.history.report.shaping import (
 from raykeeper.history.report.situation import Ending, Kubernetes, Situation
 from raykeeper.history.report.statements import COUNTED_ATTEMPTS, FIRST_FAILURES, GROUPED_FAILURES
 from raykeeper.history.report.troubles import troubles_of
-from raykeeper.history.report.unknowns import unknowns_of, unknowns_of_kubernetes
+from raykeeper.history.report.unknowns import unknowns_of, unknowns_of_drivers, unknowns_of_kubernetes
+from raykeeper.history.report.waiting import read_capacity, read_waiting, unmade_groups
 from raykeeper.layout.records import HEAD_LOST
 
 __all__ = ["GROUPS_LIMIT", "JobUnknown", "make_report"]
@@ -54,7 +55,9 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
     sets = await _failure_sets(asked, scope)
     ending = _ending(asked, counted["cut_off"])
     facts = await asked.kube_facts()
-    explained = explain_all(Situation(sets, scope.jobs, ending, _kubernetes(asked, facts)))
+    situation = Situation(sets, scope.jobs, ending, _kubernetes(asked, facts), await read_capacity(asked))
+    waiting, unmade = await read_waiting(asked, scope.job_id), unmade_groups(asked)
+    explained = explain_all(replace(situation, waiting=waiting, unmade_groups=unmade))
     groups = [group_of(one, explained, counted["attempts"]) for one in sets[:GROUPS_LIMIT]]
     outcome = outcome_of(explained, sets, scope.jobs, is_over=ending.ended_at is not None)
     session = asked.session
@@ -70,7 +73,7 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
         causes=explained.causes,
         groups=await _with_logs(asked, groups, sets),
         jobs=scope.jobs,
-        unknown=_unknown(asked, ending, facts),
+        unknown=_unknown(asked, scope, ending, facts),
     )
     return without_secrets(report)
 
@@ -127,8 +130,9 @@ async def _with_logs(
     return tuple(shown)
 
 
-def _unknown(asked: Asked, ending: Ending, facts: KubeFacts) -> tuple[Unknown, ...]:
+def _unknown(asked: Asked, scope: Scope, ending: Ending, facts: KubeFacts) -> tuple[Unknown, ...]:
     session = asked.session
     found = list(unknowns_of(session, ending)) if isinstance(session, OpenedSession) else []
     found += unknowns_of_kubernetes(facts, session.record.cluster_uid if session.record else "")
+    found += unknowns_of_drivers(scope.jobs)
     return tuple(Unknown(what, text) for what, text in found)

@@ -18,6 +18,8 @@ class Outcome(StrEnum):
     """Ended by its user."""
     RUNNING = "running"
     """Nothing failed so far."""
+    FAILING = "running with failures"
+    """At work, although attempts failed for good."""
 
     @property
     def is_well(self) -> bool:
@@ -135,6 +137,11 @@ class JobOutcome:
     """The end of what its driver wrote, of a job that failed."""
     is_cut_off: bool = False
     """It was at work when its cluster ended."""
+
+    @property
+    def is_unjudged(self) -> bool:
+        """A driver that somebody started by hand and that is over: Ray says SUCCEEDED, however it ended."""
+        return self.submission_id is None and self.status == "SUCCEEDED"
 
 
 @dataclass(frozen=True)

@@ -29,19 +29,22 @@ _COLOUR = re.compile(r"\x1b[^m]*m")
 def outcome_of(
     explained: Explained, sets: Sequence[FailureSet], jobs: Sequence[JobOutcome], *, is_over: bool
 ) -> Outcome:
-    """Failed if a job did, the cluster was lost, or failures stayed that neither a retry nor an intention explains."""
+    """By what became of jobs, then by failures that stayed and that neither a retry nor an intention explains."""
     statuses = {job.status for job in jobs}
-    is_success = statuses == {"SUCCEEDED"}
-    unmade = {one.id for one in sets if one.failures > one.recovered}
-    has_failed = "FAILED" in statuses or any(
-        not cause.is_intended and (unmade & set(cause.explains) or not cause.explains) for cause in explained.causes
-    )
-    if has_failed:
-        return Outcome.WITH_FAILURES if is_success else Outcome.FAILED
-    if "STOPPED" in statuses:
-        return Outcome.STOPPED
     is_open = not is_over and (not jobs or bool(statuses & {"PENDING", "RUNNING"}))
-    return Outcome.RUNNING if is_open else Outcome.OK
+    unintended = [set(cause.explains) for cause in explained.causes if not cause.is_intended]
+    if "FAILED" in statuses:
+        return Outcome.FAILED
+    if statuses and statuses <= {"STOPPED", "SUCCEEDED"} and "STOPPED" in statuses:
+        return Outcome.STOPPED
+    lasting = {one.id for one in sets if one.failures > one.recovered}
+    is_lost = not all(unintended)  # the cluster was, or never came up
+    if not is_lost and not any(lasting & explains for explains in unintended):
+        return Outcome.RUNNING if is_open else Outcome.OK
+    if is_open and jobs and not is_lost:
+        return Outcome.FAILING
+    is_success = bool(jobs) and not any(job.status != "SUCCEEDED" or job.is_unjudged for job in jobs)
+    return Outcome.WITH_FAILURES if is_success else Outcome.FAILED
 
 
 def group_of(one: FailureSet, explained: Explained, attempts: int) -> FailureGroup:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from raykeeper.history.report.capacity import Capacity, Resources
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
 from raykeeper.history.report.troubles import Trouble
@@ -38,11 +39,34 @@ class Kubernetes:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Attempts of one function that waited for a node when the cluster ended."""
+
+    job_id: str
+    function: str
+    required_resources: str | None
+    attempts: int
+    since_ns: int
+
+
+@dataclass(frozen=True)
+class UnmadeGroup:
+    """A placement group that was asked for and never made."""
+
+    id: str
+    job_id: str
+    bundles: tuple[Resources, ...]
+
+
+@dataclass(frozen=True)
 class Situation:
     sets: Sequence[FailureSet]
     jobs: Sequence[JobOutcome] = ()
     ending: Ending = Ending()
     kubernetes: Kubernetes = Kubernetes()
+    capacity: Capacity = field(default_factory=Capacity)
+    waiting: Sequence[Waiting] = ()
+    unmade_groups: Sequence[UnmadeGroup] = ()
 
     @property
     def cut_off_jobs(self) -> Sequence[JobOutcome]:

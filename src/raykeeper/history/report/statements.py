@@ -30,10 +30,13 @@ DIGEST = f"""regexp_replace(
 WRAPPING = f"""CASE WHEN contains(message, '{ARGUMENT_MARK}') THEN '{Wrapping.ARGUMENT}'
     WHEN contains(message, '{NESTED_MARK}') THEN '{Wrapping.NESTED}' ELSE '{Wrapping.OWN}' END"""
 
+NEVER_RAN = "start_ns IS NULL AND worker_id IS NULL AND pending_node_assignment_ns IS NOT NULL"
+"""Waited for a node until it ended; what waited for its arguments never asked for one."""
+
 GROUPED_FAILURES = f"""
     WITH failed AS (
-        SELECT task_id, attempt_number, func_or_class_name, error_type, closed_by, end_ns, node_id, worker_id,
-               start_ns IS NULL AND worker_id IS NULL AS never_ran, coalesce(error_message, '') AS message
+        SELECT task_id, attempt_number, job_id, func_or_class_name, error_type, closed_by, end_ns, node_id, worker_id,
+               {NEVER_RAN} AS never_ran, coalesce(error_message, '') AS message
         FROM tasks WHERE state = 'FAILED' AND {IN_SCOPE}
     ),
     tried_again AS (SELECT DISTINCT task_id FROM task_list WHERE state = 'FINISHED' AND attempt_number > 0),
@@ -46,7 +49,8 @@ GROUPED_FAILURES = f"""
                arg_min({{'task_id': failed.task_id, 'attempt_number': attempt_number}},
                        {{'ns': failed.end_ns, 'task_id': failed.task_id}}) AS first,
                (list(DISTINCT failed.node_id ORDER BY failed.node_id) FILTER (failed.node_id IS NOT NULL))[:$node_limit]
-                   AS nodes
+                   AS nodes,
+               list(DISTINCT failed.job_id) AS jobs
         FROM failed
         LEFT JOIN tried_again ON tried_again.task_id = failed.task_id
         LEFT JOIN workers ON workers.worker_id = failed.worker_id
@@ -77,3 +81,16 @@ FIRST_FAILURES = """
     WHERE t.state = 'FAILED' AND t.task_id IN (SELECT unnest($task_ids::VARCHAR[]))
 """
 """The first attempt of each group, with what is known of its worker, node and actor."""
+
+GIVEN_RESOURCES = "SELECT DISTINCT required_resources FROM tasks WHERE start_ns IS NOT NULL LIMIT 1000"
+"""What attempts that ran had asked for; few kinds, whatever the number of tasks."""
+
+NODE_RESOURCES = "SELECT DISTINCT resources_total FROM nodes WHERE resources_total IS NOT NULL LIMIT 1000"
+
+WAITING = f"""
+    SELECT job_id, func_or_class_name AS function, required_resources, count(*) AS attempts,
+           min(pending_node_assignment_ns) AS since_ns
+    FROM tasks WHERE closed_by = 'cluster' AND {NEVER_RAN} AND {IN_SCOPE}
+    GROUP BY ALL ORDER BY since_ns, function LIMIT 100
+"""  # noqa: S608 - made of constants
+"""Attempts that waited for a node when the cluster ended; the state that they were in is all that Ray said of them."""

@@ -17,6 +17,7 @@ _VERDICTS = {
     Outcome.WITH_FAILURES: ("succeeded, although attempts failed", "bold yellow"),
     Outcome.STOPPED: ("stopped by its user", "bold yellow"),
     Outcome.RUNNING: ("running, nothing has failed so far", "bold green"),
+    Outcome.FAILING: ("running, although attempts failed", "bold yellow"),
 }
 _NOTHING_RAN = ("nothing is recorded that could have failed", "bold")
 _GROUPS_SHOWN = 10

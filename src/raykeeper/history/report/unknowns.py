@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from raykeeper.history.kubefacts.merged import KubeFacts
 from raykeeper.history.opened import OpenedSession
+from raykeeper.history.report.model import JobOutcome
 from raykeeper.history.report.situation import Ending
 
 _GAPS_NAMED = 5
@@ -41,6 +42,14 @@ def unknowns_of_kubernetes(facts: KubeFacts, cluster_uid: str) -> Iterator[tuple
         lost = f"{facts.lost_pods} states of pods and {facts.lost_events} Events were lost"
         rest = f"{facts.unread_segments} older objects were left out, {facts.unreadable} lines could not be read"
         yield "lost of Kubernetes", f"{lost}, {rest}"
+
+
+def unknowns_of_drivers(jobs: Iterable[JobOutcome]) -> Iterator[tuple[str, str]]:
+    """How drivers ended that nobody submitted: Ray calls each that is over SUCCEEDED."""
+    names = [job.job_id or "" for job in jobs if job.is_unjudged]
+    if names:
+        shown = ", ".join(names[:_GAPS_NAMED]) + (", ..." if len(names) > _GAPS_NAMED else "")
+        yield "ends of drivers", f"Ray does not record how a driver ends that was not submitted as a job: {shown}"
 
 
 def _gaps(session: OpenedSession) -> Iterator[tuple[str, str]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
+from raykeeper.history.report.rules.starting import is_waiting
 from raykeeper.history.report.situation import Explanation, Situation, moment
 
 _JOB_IS_OVER = "job has finished"
 _RETURNED = ("requested to be destroyed when it is returned", "receives a SIGTERM")
 """What Ray says of a worker that it ended itself, because the driver that had it was gone."""
+_LEFT = "exit_actor() is called"
 _REASONS = {
     "RAY_KILL": "the actor was killed by `ray.kill`",
     "OUT_OF_SCOPE": "nothing referred to the actor any more",
@@ -40,7 +42,8 @@ def ended_with_job(failed: FailureSet, situation: Situation) -> Explanation | No
 def were_open_at_end(failed: FailureSet) -> bool:
     """Whether the end of their job is all that ended them."""
     detail = failed.first.exit_detail or failed.first.message
-    return failed.job_ends == failed.failures or _JOB_IS_OVER in detail or all(mark in detail for mark in _RETURNED)
+    ended_by_ray = _JOB_IS_OVER in detail or all(mark in detail for mark in _RETURNED)
+    return failed.job_ends == failed.failures or ended_by_ray or is_waiting(failed)
 
 
 def _ended_title(job: JobOutcome | None) -> str:
@@ -60,7 +63,8 @@ def cancelled(failed: FailureSet, _: Situation) -> Explanation | None:
 def ended_actor(failed: FailureSet, _: Situation) -> Explanation | None:
     """The actor was ended by the program itself; its open calls failed of it."""
     context = failed.first.actor_end
-    said = _REASONS.get(str(context.get("reason")))
+    is_own_wish = _LEFT in str(context.get("errorMessage"))
+    said = "the actor ended itself by `exit_actor`" if is_own_wish else _REASONS.get(str(context.get("reason")))
     if failed.error_type not in ("ACTOR_DIED", "WORKER_DIED") or said is None:
         return None
     evidence = (Evidence("actor", str(context.get("errorMessage", said)), moment(failed.first.actor_end_ns)),)

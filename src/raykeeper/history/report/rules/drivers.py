@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.fingerprint import digest, headline, title_of
 from raykeeper.history.report.model import JobOutcome
+from raykeeper.history.report.rules.rayexceptions import named_in, told_of
 
 _FRAME = '  File "'
 _TRACEBACK = "Traceback (most recent call last):"
@@ -15,27 +16,24 @@ _HEADING = "Job entrypoint command failed with exit code"
 """How Ray begins the message of a job, before the driver's last lines."""
 _RELAYED = re.compile(r"\n(?=\((?:raylet|[^()\n]{0,200}\bpid=))")
 """Where a line begins that Ray wrote into the driver's log for others: `(raylet) Task fetch failed`, `(step pid=7)`."""
+_END_CHARS = 300
+_OF_RAY = re.compile(r"^Running entrypoint for job |^\d{4}-\d\d-\d\d .*\bINFO\b")
+"""What Ray itself writes into a driver's log when all is well."""
 _LEAST_CHARS = 8  # shorter words may stand in any log
-_RAY_ERROR = re.compile(r"ray\.exceptions\.(\w+)")
-_RAY_ERRORS = {
-    "WorkerCrashedError": ("WORKER_DIED",),
-    "OutOfMemoryError": ("OUT_OF_MEMORY", "WORKER_DIED"),
-    "NodeDiedError": ("NODE_DIED",),
-    "ActorDiedError": ("ACTOR_DIED",),
-    "ActorUnavailableError": ("ACTOR_UNAVAILABLE",),
-    "TaskCancelledError": ("TASK_CANCELLED",),
-    "RuntimeEnvSetupError": ("RUNTIME_ENV_SETUP_FAILED",),
-    "LocalRayletDiedError": ("LOCAL_RAYLET_DIED",),
-    "TaskUnschedulableError": ("TASK_UNSCHEDULABLE_ERROR",),
-    "ActorUnschedulableError": ("ACTOR_UNSCHEDULABLE_ERROR",),
-}
-"""Exceptions that `ray.get` raises, and the errors of tasks that they tell."""
-_TIMED_OUT = "GetTimeoutError"
+_FOLLOWED = ("direct cause of the following exception:", "another exception occurred:")
+"""What stands between a traceback and that of an exception which followed from it."""
 
 
 def last_words(job: JobOutcome) -> str:
     """The end of its driver's log; where that is not there, the lines of it that Ray put into the job's message."""
     return job.log.text if job.log and job.log.text.strip() else job.message or ""
+
+
+def last_line(job: JobOutcome) -> str:
+    """The last that the driver itself wrote."""
+    own = _RELAYED.split("\n" + last_words(job), maxsplit=1)[0].partition(_HEADING)
+    lines = (own[2].partition("\n")[2] if own[1] else own[0]).split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip() and not _OF_RAY.search(line)), "")
 
 
 def raised_by_driver(job: JobOutcome) -> str:
@@ -62,26 +60,37 @@ def telling_words(job: JobOutcome) -> str:
 
 def failure_behind(job: JobOutcome, sets: Iterable[FailureSet]) -> FailureSet | None:
     """The failure that ended the driver: raised again by it, told by Ray's exception, or named by its last lines."""
-    own = sorted((one for one in sets if one.first.job_id == job.job_id), key=lambda one: (one.first_ns, one.id))
-    raised = raised_by_driver(job)
+    own = sorted((one for one in sets if is_of_job(one, job)), key=lambda one: (one.first_ns, one.id))
+    words = last_words(job)
+    raised = list(_raised_in_turn(words))
     if not raised:
-        return _named(own, last_words(job))
-    title = title_of(digest(raised))
-    return next((one for one in own if one.title == title), None) or _told_by_ray(own, last_words(job))
+        return _named(own, words)
+    titles = [title_of(digest(exception)) for exception in raised]
+    again = (one for title in titles for one in own if one.title == title)
+    told = (one for exception in raised for one in told_of(named_in(exception), own, words))
+    return next(again, None) or next(told, None) or _ended_alike(own, words)
 
 
-def _told_by_ray(own: Sequence[FailureSet], words: str) -> FailureSet | None:
-    """Ray's last exception names the kind of failure."""
-    errors = _RAY_ERROR.findall(words)
-    if not errors:
-        return None
-    if errors[-1] == _TIMED_OUT:
-        return next((one for one in own if one.never_ran == one.failures), None)
-    kinds = _RAY_ERRORS.get(errors[-1], ())
-    return next((one for one in own if one.error_type in kinds), None)
+def is_of_job(one: FailureSet, job: JobOutcome) -> bool:
+    return job.job_id in one.jobs
+
+
+def _raised_in_turn(words: str) -> Iterator[str]:
+    """The exception of the driver's last traceback, and those that it followed from."""
+    while _FRAME in (trace := _trace(words)):
+        yield headline(trace)
+        words = words.rpartition(_TRACEBACK)[0]
+        if not words.rstrip().endswith(_FOLLOWED):
+            return
 
 
 def _named(own: Sequence[FailureSet], words: str) -> FailureSet | None:
     """A driver that caught errors and told them at its end: the first that lasted."""
     lasting = (one for one in own if one.failures > one.recovered and len(one.words) >= _LEAST_CHARS)
     return next((one for one in lasting if one.words in words), None)
+
+
+def _ended_alike(own: Sequence[FailureSet], words: str) -> FailureSet | None:
+    """Ray keeps the end of a long exception; the driver has all of it."""
+    long = (one for one in own if len(one.first.message) >= _END_CHARS)
+    return next((one for one in long if one.first.message[-_END_CHARS:].strip() in words), None)

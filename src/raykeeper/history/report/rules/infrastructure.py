@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from raykeeper.history.report.failures import FailedAttempt, FailureSet
+from raykeeper.history.report.failures import WORKER_DIED, FailedAttempt, FailureSet
 from raykeeper.history.report.model import Evidence, Sureness
 from raykeeper.history.report.situation import Explanation, Situation, moment
 
 _NODE_DIED, _ACTOR_DIED = "NODE_DIED", "ACTOR_DIED"
 _CRASHES = ("SYSTEM_ERROR", "USER_ERROR")
 """Exit types of workers that nobody asked to end."""
-OF_WORKER_LOSS = frozenset({"WORKER_DIED", _ACTOR_DIED, "ACTOR_UNAVAILABLE"})
+OF_WORKER_LOSS = frozenset({WORKER_DIED, _ACTOR_DIED, "ACTOR_UNAVAILABLE"})
 """Errors that the death of a worker shows itself by. Others on the same worker came before it died."""
 OF_NODE_LOSS = OF_WORKER_LOSS | {
     _NODE_DIED,
@@ -23,6 +23,9 @@ OF_NODE_LOSS = OF_WORKER_LOSS | {
 }
 """Errors that the loss of a node shows itself by."""
 _NAMES_SHOWN = 3
+_TITLE_CHARS = 240
+_ADVICE = "Some common causes include"
+_EXIT_CODE = re.compile(r"exits with an exit code (-?\d+)")
 _NODE_ADDRESS = re.compile(r"Node IP: ([^\s,]+)")
 _LOST_OBJECT = ("OBJECT_", "OWNER_DIED", "OUT_OF_DISK")
 
@@ -67,16 +70,33 @@ def crashed_worker(failed: FailureSet, situation: Situation) -> Explanation | No
         Evidence("task", first.message or failed.error_type, moment(first.end_ns)),
     )
     at_ns = earlier(first.worker_end_ns, failed.first_ns)
-    return Explanation(_crash_title(first, situation), Sureness.LIKELY, evidence, at_ns)
+    subject = first.actor_id or f"{first.job_id} {first.function}"  # tries of one task fail in various words
+    return Explanation(_crash_title(first, situation), Sureness.LIKELY, evidence, at_ns, subject=subject)
 
 
 def _crash_title(first: FailedAttempt, situation: Situation) -> str:
     name = first.name or first.function or "a task"
+    code = _EXIT_CODE.search(first.exit_detail or "")
+    how = f" with exit code {code[1]}" if code else ""
     if not first.actor_id:
-        return f"the worker process that ran {name} died"
+        return f"the worker process that ran {name} died{how}"
     is_over = any(one.error_type == _ACTOR_DIED and one.first.actor_id == first.actor_id for one in situation.sets)
-    end = ", until the actor was out of restarts" if is_over else ""
-    return f"the process of actor {first.class_name or first.actor_id} died while it ran {name}{end}"
+    end = ", and no restart was left" if is_over else ""
+    return f"the process of actor {first.class_name or first.actor_id} died{how} before {name} ended{end}"
+
+
+def crashed_constructor(failed: FailureSet, _: Situation) -> Explanation | None:
+    """An actor's process died in its `__init__`, too early to say that it ran."""
+    first, end = failed.first, failed.first.actor_end
+    is_constructor = first.function.endswith(".__init__") and not first.worker_id
+    if failed.error_type != WORKER_DIED or not is_constructor or end.get("reason") != WORKER_DIED:
+        return None
+    said = _first_words(str(end.get("errorMessage", "")))
+    evidence = (Evidence("actor", said, moment(first.actor_end_ns)),)
+    title = f"the process of actor {first.class_name or first.actor_id} died before {first.function} ended"
+    at_ns = earlier(first.actor_end_ns, failed.first_ns)
+    subject, rule = first.actor_id or "", crashed_worker.__name__
+    return Explanation(title, Sureness.LIKELY, evidence, at_ns, subject=subject, rule=rule)
 
 
 def dead_actor(failed: FailureSet, situation: Situation) -> Explanation | None:
@@ -86,13 +106,25 @@ def dead_actor(failed: FailureSet, situation: Situation) -> Explanation | None:
         return None
     said = str(end.get("errorMessage", "")) or failed.words
     evidence = (Evidence("actor", f"{end.get('reason', 'UNSPECIFIED')}: {said}", moment(first.actor_end_ns)),)
-    calls = [one for one in situation.sets if one.first.actor_id == first.actor_id and one.first_ns < failed.first_ns]
-    cut = min((one for one in calls if one.first.exit_type in _CRASHES), key=lambda one: one.first_ns, default=None)
+    cut = _crash_of_actor(failed, situation)
     if cut is not None:
         return Explanation(cut.title, Sureness.LIKELY, evidence, cut.first_ns, because_of=cut.id)
-    title = f"actor {first.class_name or first.actor_id} died: {said.splitlines()[0]}"
+    title = f"actor {first.class_name or first.actor_id} died: {_first_words(said)}"
     at_ns = earlier(first.actor_end_ns, failed.first_ns)
     return Explanation(title, Sureness.CERTAIN, evidence, at_ns, subject=first.actor_id or "")
+
+
+def _crash_of_actor(failed: FailureSet, situation: Situation) -> FailureSet | None:
+    """The constructor that the actor died in, or the first call before these that it died in."""
+    calls = [one for one in situation.sets if one.first.actor_id == failed.first.actor_id and one.id != failed.id]
+    crashes = [one for one in calls if one.first_ns < failed.first_ns and one.first.exit_type in _CRASHES]
+    made = [one for one in calls if crashed_constructor(one, situation)]
+    return min(made or crashes, key=lambda one: one.first_ns, default=None)
+
+
+def _first_words(said: str) -> str:
+    """What Ray says of this death, without its advice."""
+    return (said.splitlines() or [""])[0].partition(_ADVICE)[0].strip()[:_TITLE_CHARS]
 
 
 def lost_object(failed: FailureSet, situation: Situation) -> Explanation | None:
@@ -108,7 +140,7 @@ def lost_object(failed: FailureSet, situation: Situation) -> Explanation | None:
 
 
 def _died(one: FailureSet) -> bool:
-    return one.error_type == "WORKER_DIED" and not one.job_ends
+    return one.error_type == WORKER_DIED and not one.job_ends
 
 
 def functions_of(failed: FailureSet) -> str:

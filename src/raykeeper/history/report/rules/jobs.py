@@ -6,12 +6,16 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raykeeper.history.report.fingerprint import headline, innermost_function
+from raykeeper.history.report.capacity import in_words
+from raykeeper.history.report.fingerprint import innermost_function
 from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
 from raykeeper.history.report.rules.asked_for import were_open_at_end
-from raykeeper.history.report.rules.drivers import failure_behind, raised_by_driver, telling_words
+from raykeeper.history.report.rules.drivers import failure_behind, is_of_job, last_line, raised_by_driver, telling_words
 from raykeeper.history.report.rules.kubernetes import job_with_lost_pod
 from raykeeper.history.report.rules.memory import job_out_of_memory, out_of_memory
+from raykeeper.history.report.rules.rayexceptions import TIMED_OUT, named_in
+from raykeeper.history.report.rules.starting import environment_words, never_scheduled
+from raykeeper.history.report.rules.table import explain
 from raykeeper.history.report.situation import Explanation, Situation, to_ns
 
 _ENVIRONMENT = "RUNTIME_ENV_SETUP_FAILURE"
@@ -29,6 +33,7 @@ _MESSAGE_CHARS, _TITLE_CHARS = 4000, 240
 _CANCELLED = "ray.exceptions.TaskCancelledError"
 _TIMEOUT_CODE = 124  # of coreutils' `timeout`
 _SHELL_SIGNALS = 128
+_BUNDLES_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,26 @@ def explain_jobs(situation: Situation) -> Iterator[JobExplanation]:
                 break
 
 
+def stalled_job(job: JobOutcome, situation: Situation) -> Explanation | None:
+    """Somebody lost patience: the job was stopped, killed or timed out while tasks waited for what never came."""
+    is_given_up = job.status == "STOPPED" or is_out_of_time(job) or _signal_of(job.exit_code) is not None
+    own = [one for one in situation.sets if is_of_job(one, job)] if is_given_up else []
+    root = next((one for one in own if explain(one, situation)[0] == never_scheduled.__name__), None)
+    if root is None:
+        return None
+    evidence = (_end_of(job), _words(job))
+    return Explanation(root.title, Sureness.LIKELY, evidence, root.first_ns, because_of=root.id)
+
+
+def _end_of(job: JobOutcome) -> Evidence:
+    said = f"job {_name(job)} is {job.status}" if job.exit_code is None else f"exit code {job.exit_code}"
+    return Evidence("job", f"{said}: {job.entrypoint}", job.ended_at)
+
+
 def stopped_job(job: JobOutcome, situation: Situation) -> Explanation | None:
     if job.status != "STOPPED":
         return None
-    cut = next((one.id for one in situation.sets if one.first.job_id == job.job_id and were_open_at_end(one)), None)
+    cut = next((one.id for one in situation.sets if is_of_job(one, job) and were_open_at_end(one)), None)
     return Explanation(
         f"job {_name(job)} was stopped by its user",
         Sureness.CERTAIN,
@@ -70,7 +91,7 @@ def stopped_job(job: JobOutcome, situation: Situation) -> Explanation | None:
 def failed_job_environment(job: JobOutcome, _: Situation) -> Explanation | None:
     if job.status != "FAILED" or job.error_type != _ENVIRONMENT:
         return None
-    said = f"the runtime environment of job {_name(job)} failed: {headline(job.message or '')[:_TITLE_CHARS]}"
+    said = f"the runtime environment of job {_name(job)} failed: {environment_words(job.message or '')}"
     return Explanation(said, Sureness.CERTAIN, (_words(job),), to_ns(job.started_at), subject=_name(job))
 
 
@@ -119,12 +140,44 @@ def killed_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
     return Explanation(said, Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
 
 
+def failed_tasks_of_job(job: JobOutcome, situation: Situation) -> Explanation | None:
+    """The driver raised nothing and left with an exit code, after tasks of it had failed for good."""
+    if job.status != "FAILED" or not job.exit_code or raised_by_driver(job):
+        return None
+    own = [one for one in situation.sets if is_of_job(one, job) and one.failures > one.recovered]
+    lasting = [one for one in own if not explain(one, situation)[1].is_intended]
+    root = min(lasting, key=lambda one: (one.first_ns, one.id), default=None)
+    if root is None:
+        return None
+    evidence = (_end_of(job), _words(job))
+    return Explanation(root.title, Sureness.LIKELY, evidence, root.first_ns, because_of=root.id)
+
+
+def missing_placement_group(job: JobOutcome, situation: Situation) -> Explanation | None:
+    """The job waited in vain, and a placement group of it was never made."""
+    has_waited = named_in(raised_by_driver(job)) == TIMED_OUT or job.status == "STOPPED" or is_out_of_time(job)
+    group = next((one for one in situation.unmade_groups if one.job_id and one.job_id == job.job_id), None)
+    if group is None or not has_waited:
+        return None
+    short = [short for bundle in group.bundles if (short := situation.capacity.shortage(bundle))]
+    asked = "; ".join(map(in_words, group.bundles[:_BUNDLES_SHOWN]))
+    said = f"placement group {group.id} was never made, its bundles asked for {asked}"
+    missing = [Evidence("placement group", said), *(Evidence("node", text) for text in short[:1])]
+    evidence = (*missing, _end_of(job), _words(job))
+    title = f"job {_name(job)} waited for a placement group that never came: {asked}"
+    return Explanation(title[:_TITLE_CHARS], Sureness.LIKELY, evidence, to_ns(job.started_at), subject=group.id)
+
+
+def is_out_of_time(job: JobOutcome) -> bool:
+    return job.exit_code == _TIMEOUT_CODE
+
+
 def failed_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
     """The driver raised an exception of its own, or left with an exit code."""
     if job.status != "FAILED" or job.exit_code is None:
         return None
-    raised = raised_by_driver(job)
-    said = f"the entrypoint of job {_name(job)} exited with code {job.exit_code}{raised and f': {raised}'}"
+    words = raised_by_driver(job) or last_line(job)
+    said = f"the entrypoint of job {_name(job)} exited with code {job.exit_code}{words and f': {words}'}"
     return Explanation(said[:_TITLE_CHARS], Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
 
 
@@ -142,6 +195,8 @@ def dead_supervisor(job: JobOutcome, situation: Situation) -> Explanation | None
 
 
 JOB_RULES = (
+    stalled_job,
+    missing_placement_group,
     stopped_job,
     failed_job_environment,
     job_out_of_memory,
@@ -150,6 +205,7 @@ JOB_RULES = (
     cancelled_task_of_job,
     timed_out_entrypoint,
     killed_entrypoint,
+    failed_tasks_of_job,
     failed_entrypoint,
     job_with_lost_pod,
     dead_supervisor,

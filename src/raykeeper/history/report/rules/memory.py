@@ -11,7 +11,7 @@ from raykeeper.history.report.situation import Explanation, Situation, moment, t
 
 _MEMORY_EXIT = "NODE_OUT_OF_MEMORY"
 _LOW = "low on memory"
-_TELLING = (_LOW, "OOM kill reason:", "Selected to kill:")
+_TELLING = (_LOW, "Memory on the node", "Ray killed this worker", "OOM kill reason:", "Selected to kill:")
 _TELLING_LIMIT = 8  # a node with many workers has a line for each
 _NODE = re.compile(r"\(IP: ([^,\s]+), ID: (\w+)\)")
 _INTERNAL = "_ray_internal"

@@ -5,29 +5,84 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from raykeeper.history.report.failures import FailureSet
-from raykeeper.history.report.fingerprint import Wrapping, innermost_function
+from raykeeper.history.report.fingerprint import (
+    Wrapping,
+    digest,
+    headline,
+    innermost_function,
+    is_end_alone,
+    passed_on_part,
+    title_of,
+)
 from raykeeper.history.report.model import Evidence, Sureness
+from raykeeper.history.report.rules.rayexceptions import named_in, told_of
 from raykeeper.history.report.situation import Explanation, Situation, moment
 
 _HOW = {
     Wrapping.ARGUMENT: "an argument of {name} was the error of {inner}",
     Wrapping.NESTED: "{name} asked for the result of {inner} and got its error",
+    Wrapping.OWN: "{name} asked for the result of {inner} and got its error",
 }
+_RAISED = "TASK_EXECUTION_EXCEPTION"
 _CONSTRUCTOR = "creationTaskFailureContext"
 _UNAVAILABLE = "ACTOR_UNAVAILABLE"
+_END_CHARS = 300
+_TITLE_CHARS = 240
+
+
+def failed_result(failed: FailureSet, situation: Situation) -> Explanation | None:
+    """The task asked for a result that Ray could not give, and says by Ray's own exception why."""
+    exception = headline(passed_on_part(failed.first.message))
+    kind = named_in(exception) if failed.error_type == _RAISED else None
+    if kind is None:
+        return None
+    name, others = _name(failed), [one for one in situation.sets if one.id != failed.id and one.jobs & failed.jobs]
+    roots = told_of(kind, others, failed.first.message)
+    evidence = (Evidence("task", f"{name} asked for a result and got {exception}", moment(failed.first_ns)),)
+    root = _earliest(roots)
+    if root is None:
+        title = f"{name} asked for a result that Ray could not give: {exception[:_TITLE_CHARS]}"
+        return Explanation(title, Sureness.CERTAIN, evidence, failed.first_ns)
+    sureness = Sureness.CERTAIN if len(roots) == 1 else Sureness.LIKELY
+    return Explanation(root.title, sureness, evidence, root.first_ns, because_of=root.id)
 
 
 def failed_dependency(failed: FailureSet, situation: Situation) -> Explanation | None:
     """Ray wraps the error of one task into that of every task that needed its result."""
-    if failed.wrapping is Wrapping.OWN:
+    part = passed_on_part(failed.first.message)
+    inner, title = innermost_function(part), title_of(digest(part))
+    is_own = failed.wrapping is Wrapping.OWN
+    if is_own and (failed.error_type != _RAISED or inner in (None, failed.first.function, failed.first.name)):
         return None
-    inner = innermost_function(failed.first.message) or "another task"
-    how = _HOW[failed.wrapping].format(name=failed.first.name or failed.first.function, inner=inner)
+    alike = [one for one in situation.sets if one.id != failed.id and one.wrapping is Wrapping.OWN]
+    alike = [one for one in alike if one.title == title]
+    root = _earliest(one for one in alike if inner in one.functions or inner == one.first.name)
+    how = _HOW[failed.wrapping].format(name=_name(failed), inner=inner or "another task")
     evidence = (Evidence("task", how, moment(failed.first_ns)),)
-    root = _earliest(one for one in _earlier(failed, situation) if _raised(one, failed.title, inner))
+    if root is not None:
+        return Explanation(root.title, Sureness.CERTAIN, evidence, root.first_ns, because_of=root.id)
+    if is_own:
+        return None
+    if like := _earliest(alike):  # tasks with names of their own are counted by their function
+        return Explanation(like.title, Sureness.LIKELY, evidence, like.first_ns, because_of=like.id)
+    told = f"{inner or 'another task'} raised {headline(part)[:_TITLE_CHARS]}"
+    return Explanation(told, Sureness.LIKELY, evidence, failed.first_ns)
+
+
+def failed_alike(failed: FailureSet, situation: Situation) -> Explanation | None:
+    """Of its exception Ray kept the end, which is that of a failure that is known in full."""
+    if failed.error_type != _RAISED or not is_end_alone(failed.first.message):
+        return None
+    end = failed.first.message[-_END_CHARS:].strip()
+    root = _earliest(one for one in situation.sets if one.id != failed.id and end in one.first.message)
     if root is None:
-        return Explanation(f"{inner} raised {failed.words}", Sureness.LIKELY, evidence, failed.first_ns)
-    return Explanation(root.title, Sureness.CERTAIN, evidence, root.first_ns, because_of=root.id)
+        return None
+    evidence = (Evidence("task", f"the error of {_name(failed)} ends as that one does", moment(failed.first_ns)),)
+    return Explanation(root.title, Sureness.LIKELY, evidence, root.first_ns, because_of=root.id)
+
+
+def _name(failed: FailureSet) -> str:
+    return failed.first.name or failed.first.function or "a task"
 
 
 def failed_constructor(failed: FailureSet, situation: Situation) -> Explanation | None:
@@ -63,10 +118,6 @@ def restarting_actor(failed: FailureSet, situation: Situation) -> Explanation | 
 
 def _is_constructor(one: FailureSet) -> bool:
     return one.first.function.endswith(".__init__")
-
-
-def _raised(one: FailureSet, title: str, function: str) -> bool:
-    return one.wrapping is Wrapping.OWN and one.title == title and function in one.functions
 
 
 def _earlier(failed: FailureSet, situation: Situation) -> Iterable[FailureSet]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from raykeeper.history.report.failures import FailureSet
+from raykeeper.history.report.capacity import Capacity, Resources, in_words, parse_resources
+from raykeeper.history.report.failures import WORKER_DIED, FailureSet
+from raykeeper.history.report.fingerprint import headline
 from raykeeper.history.report.model import Evidence, Sureness
-from raykeeper.history.report.situation import Explanation, Situation, moment
+from raykeeper.history.report.situation import Explanation, Situation, Waiting, moment
 
 _UNSCHEDULABLE = {
     "TASK_UNSCHEDULABLE_ERROR": "no node could ever run the task",
     "ACTOR_UNSCHEDULABLE_ERROR": "no node could ever run the actor",
     "TASK_PLACEMENT_GROUP_REMOVED": "its placement group was removed",
     "ACTOR_PLACEMENT_GROUP_REMOVED": "its placement group was removed",
+    "WORKER_STARTUP_FAILED": "no worker process could be started",
 }
+
+
+_CONSTRUCTOR = "__init__"
+_PRINTED = "lines of stdout:"
+"""Before what a command printed, such as `pip install`."""
+_TITLE_CHARS = 240
 
 
 def failed_environment(failed: FailureSet, _: Situation) -> Explanation | None:
@@ -21,7 +28,15 @@ def failed_environment(failed: FailureSet, _: Situation) -> Explanation | None:
     if failed.error_type != "RUNTIME_ENV_SETUP_FAILED":
         return None
     evidence = (Evidence("task", failed.first.message, moment(failed.first_ns)),)
-    return Explanation(f"a runtime environment failed: {failed.words}", Sureness.CERTAIN, evidence, failed.first_ns)
+    said = f"a runtime environment failed: {environment_words(failed.first.message) or failed.title}"
+    return Explanation(said, Sureness.CERTAIN, evidence, failed.first_ns)
+
+
+def environment_words(message: str) -> str:
+    """What went wrong, in the words of the command that made the environment if one failed, else the exception."""
+    printed = [line.strip() for line in message.partition(_PRINTED)[2].splitlines() if line.startswith("    ")]
+    errors = [line for line in printed if "error" in line.lower()] or printed
+    return (errors[-1] if errors else headline(message))[:_TITLE_CHARS]
 
 
 def unschedulable(failed: FailureSet, _: Situation) -> Explanation | None:
@@ -33,15 +48,57 @@ def unschedulable(failed: FailureSet, _: Situation) -> Explanation | None:
     return Explanation(said, Sureness.CERTAIN, evidence, failed.first_ns)
 
 
-def never_scheduled(failed: FailureSet, _: Situation) -> Explanation | None:
-    """They waited for resources until their job or their owner ended."""
-    if failed.error_type != "WORKER_DIED" or failed.never_ran < failed.failures:
+def waiting_actor(failed: FailureSet, situation: Situation) -> Explanation | None:
+    """Calls of an actor that was never given a node wait for what its constructor waits for."""
+    owner, _, method = failed.first.function.rpartition(".")
+    if not is_waiting(failed) or not failed.first.actor_id or method == _CONSTRUCTOR:
+        return None
+    made = [one for one in situation.sets if is_waiting(one) and one.jobs & failed.jobs]
+    root = next((one for one in made if one.first.function == f"{owner}.{_CONSTRUCTOR}"), None)
+    if root is None:
+        return None
+    evidence = (Evidence("task", f"{failed.first.function} was called before its actor was", moment(failed.first_ns)),)
+    return Explanation(root.title, Sureness.LIKELY, evidence, root.first_ns, because_of=root.id)
+
+
+def never_scheduled(failed: FailureSet, situation: Situation) -> Explanation | None:
+    """They waited for resources until their job or their owner ended; not what only had to wait for its turn."""
+    wanted = parse_resources(failed.first.required_resources)
+    if not is_waiting(failed) or _is_in_line(wanted, situation.capacity):
         return None
     text = f"{failed.never_ran} were never given to a worker before their job ended"
-    evidence = (Evidence("task", text, moment(failed.first_ns)), *_asked(failed))
-    wanted = _resources(failed.first.required_resources)
-    title = f"{failed.first.function or 'tasks'} waited for resources that never came{wanted and f': {wanted}'}"
+    evidence = (Evidence("task", text, moment(failed.first_ns)), *_asked(failed), *_shortage(wanted, situation))
+    title = waited_in_vain(failed.first.function, wanted)
     return Explanation(title, Sureness.LIKELY, evidence, failed.first_ns)
+
+
+def is_waiting(failed: FailureSet) -> bool:
+    """Whether all of them waited for a node until they ended with their job."""
+    return failed.error_type == WORKER_DIED and 0 < failed.failures <= failed.never_ran
+
+
+def waited_at_end(waiting: Waiting, situation: Situation) -> Explanation | None:
+    """Why what waited when the cluster ended never ran; None for what only had to wait for its turn."""
+    wanted = parse_resources(waiting.required_resources)
+    if not wanted or _is_in_line(wanted, situation.capacity):
+        return None
+    text = f"{waiting.attempts} were never given to a worker before the cluster ended"
+    evidence = (Evidence("task", text), *_shortage(wanted, situation))
+    return Explanation(waited_in_vain(waiting.function, wanted), Sureness.LIKELY, evidence, waiting.since_ns)
+
+
+def waited_in_vain(function: str, wanted: Resources) -> str:
+    words = in_words(wanted)
+    return f"{function or 'tasks'} waited for resources that never came{words and f': {words}'}"
+
+
+def _is_in_line(wanted: Resources, capacity: Capacity) -> bool:
+    return capacity.was_given(wanted) and not capacity.shortage(wanted)
+
+
+def _shortage(wanted: Resources, situation: Situation) -> tuple[Evidence, ...]:
+    short = situation.capacity.shortage(wanted)
+    return (Evidence("node", short),) if short else ()
 
 
 def raised_exception(failed: FailureSet, _: Situation) -> Explanation | None:
@@ -60,14 +117,5 @@ def unexplained(failed: FailureSet, _: Situation) -> Explanation:
 
 
 def _asked(failed: FailureSet) -> tuple[Evidence, ...]:
-    resources = _resources(failed.first.required_resources)
+    resources = in_words(parse_resources(failed.first.required_resources))
     return (Evidence("task", f"required resources: {resources}"),) if resources else ()
-
-
-def _resources(text: str | None) -> str:
-    """As people say them: `CPU 1, GPU 4`."""
-    try:
-        wanted = msgspec.json.decode(text or "{}", type=dict[str, float])
-    except msgspec.DecodeError:
-        return text or ""
-    return ", ".join(f"{name} {number:g}" for name, number in wanted.items())

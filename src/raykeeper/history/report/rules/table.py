@@ -7,6 +7,7 @@ from collections.abc import Callable
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.rules.asked_for import cancelled, ended_actor, ended_with_job
 from raykeeper.history.report.rules.infrastructure import (
+    crashed_constructor,
     crashed_worker,
     dead_actor,
     lost_node,
@@ -14,13 +15,20 @@ from raykeeper.history.report.rules.infrastructure import (
 )
 from raykeeper.history.report.rules.kubernetes import missing_workers, troubled_pod
 from raykeeper.history.report.rules.memory import out_of_memory
-from raykeeper.history.report.rules.passed_on import failed_constructor, failed_dependency, restarting_actor
+from raykeeper.history.report.rules.passed_on import (
+    failed_alike,
+    failed_constructor,
+    failed_dependency,
+    failed_result,
+    restarting_actor,
+)
 from raykeeper.history.report.rules.starting import (
     failed_environment,
     never_scheduled,
     raised_exception,
     unexplained,
     unschedulable,
+    waiting_actor,
 )
 from raykeeper.history.report.situation import Explanation, Situation
 
@@ -29,7 +37,9 @@ Rule = Callable[[FailureSet, Situation], Explanation | None]
 RULES: tuple[Rule, ...] = (
     failed_environment,
     unschedulable,
+    failed_result,
     failed_dependency,
+    failed_alike,
     raised_exception,
     failed_constructor,
     cancelled,
@@ -37,6 +47,8 @@ RULES: tuple[Rule, ...] = (
     troubled_pod,
     lost_node,
     missing_workers,
+    crashed_constructor,
+    waiting_actor,
     never_scheduled,
     ended_with_job,
     ended_actor,
