@@ -10,7 +10,10 @@ import pytest
 
 from ingest_scene import START_NS, finished_task
 from raykeeper.history.kubefacts.merged import KubeFacts
+from raykeeper.history.report.firstcause import explain_all
 from raykeeper.history.report.model import Outcome, Report, Sureness
+from raykeeper.history.report.shaping import job_outcome
+from raykeeper.history.report.situation import Ending, Kubernetes, Situation
 from raykeeper.history.report.troubles import Trouble, troubles_of
 from raykeeper.history.report.unstarted import unstarted_report
 from raykeeper.layout.kube_facts import ClusterFact, ContainerFact, EventFact, PodFact
@@ -203,3 +206,13 @@ async def test_what_is_missing_of_kubernetes_is_said(tmp_path: Path) -> None:
     assert ["7 Events were lost" in one.text for one in lossy.unknown] == [True]
     complete = await report_of(tmp_path / "complete", [], facts=KubeFacts((pod(1),)))
     assert complete.unknown == ()
+
+
+@pytest.mark.parametrize(("seconds", "rule"), [(590, "oom_killed_container"), (30, "crashed_cluster")])
+def test_what_happened_to_the_heads_pod_explains_its_silence_only_if_it_was_then(seconds: float, rule: str) -> None:
+    killed = ContainerFact(name="ray-head", state="running", last_reason="OOMKilled", last_finished_at=after(seconds))
+    head = pod(seconds, killed, node_type="head")
+    job = job_outcome(a_job("RUNNING", end_time=None))
+    kubernetes = Kubernetes(troubles_of(KubeFacts((head,))))
+    [cause] = explain_all(Situation((), (job,), Ending(after(600), is_crash=True), kubernetes)).causes
+    assert cause.rule == rule

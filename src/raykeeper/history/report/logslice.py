@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from raykeeper.history.asked import Asked
@@ -16,6 +17,8 @@ LINES = 20
 DRIVER_LINES = 60
 """Of a driver: as many as a traceback through Ray has."""
 _BYTES_LIMIT = 8 * 1024
+_MARKER = re.compile(r":(?:job_id|actor_name|task_name):")
+"""Lines by which Ray's log monitor knows whose output follows; its own pages hide them too."""
 _SUFFIXES: tuple[Suffix, ...] = ("out", "err")
 
 
@@ -61,4 +64,5 @@ async def _last_lines(logs: LogStore, found: Found, lines: int = LINES) -> LogSl
     floor = max(found.start, found.end - _BYTES_LIMIT)
     start = await logs.reader.tail_start(found.stored, floor, found.end, lines)
     text = b"".join([piece async for piece in logs.reader.stream(found.stored, start, found.end)])
-    return LogSlice(found.node_id, found.stored.path, text.decode(errors="replace"))
+    written = text.decode(errors="replace").splitlines(keepends=True)
+    return LogSlice(found.node_id, found.stored.path, "".join(line for line in written if not _MARKER.match(line)))

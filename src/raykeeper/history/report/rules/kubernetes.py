@@ -46,9 +46,11 @@ def job_with_lost_pod(job: JobOutcome, situation: Situation) -> Explanation | No
 
 
 def lost_head(situation: Situation) -> tuple[Trouble, Sureness] | None:
-    """What happened to the head's pod before it fell silent."""
+    """What happened to the head's pod about when it fell silent."""
+    silent_at = situation.ending.ended_at
     heads = [one for one in situation.kubernetes.troubles if one.is_of_head and not one.keeps_from_starting]
-    return (heads[-1], Sureness.CERTAIN) if heads else None
+    near = [one for one in heads if silent_at is not None and abs(one.at - silent_at) <= _SLACK]
+    return (near[-1], Sureness.CERTAIN) if near else None
 
 
 def explanation_of(trouble: Trouble, sureness: Sureness) -> Explanation:
