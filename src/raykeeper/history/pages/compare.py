@@ -117,7 +117,7 @@ def _failures(failures: Sequence[ComparedFailure]) -> Html:
         for failure in failures
     ]
     headers = ("Failure", "Error type", "In", "Attempts in A", "Attempts in B")
-    return join([heading, table("Failures", headers, rows, hides_caption=True)])
+    return join([heading, table("Failures", headers, rows, hides_caption=True, numbers=headers[3:])])
 
 
 def _where(failure: ComparedFailure) -> str:
@@ -143,7 +143,8 @@ def _functions(comparison: Comparison) -> Html:
     rows = [_function_row(one) for one in comparison.functions]
     left_out = comparison.functions_left_out
     more = tag("p", quiet(f"{left_out:,} functions that changed less are not listed.")) if left_out else EMPTY
-    return join([heading, table("By function", headers, rows, name="functions", hides_caption=True), more])
+    shown = table("By function", headers, rows, name="functions", hides_caption=True, numbers=headers[1:])
+    return join([heading, shown, more])
 
 
 def _function_row(one: ComparedFunction) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def jobs_page(found: JobsAnswer, given: Given) -> HTMLResponse:
     body = [
         filter_form(PATH, "Which jobs", _fields(given), given),
         *map(note, _notes(found)),
-        table("Jobs", _HEADERS, map(_row, found.jobs), name="jobs", hides_caption=True)
+        table("Jobs", _HEADERS, map(_row, found.jobs), name="jobs", hides_caption=True, numbers=("Took", "Tasks"))
         if found.jobs
         else _nothing(found, given),
         pager(first=first, following=following),

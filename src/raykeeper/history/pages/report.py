@@ -35,6 +35,7 @@ _VERDICTS: dict[Outcome, tuple[str, Tone]] = {
     Outcome.RUNNING: ("Running; nothing has failed so far.", "busy"),
     Outcome.FAILING: ("Running, although attempts failed.", "warn"),
 }
+_JOB_HEADERS = ("Job", "Status", "Started", "Ended", "Exit code")
 _NOTHING_RAN = "Nothing is recorded that could have failed."
 _NOT_YET = "Not started so far; nothing has failed."
 _EVIDENCE_CHARS, _MESSAGE_CHARS = 1500, 6000  # fifty groups stay a page of some 200 kB
@@ -111,7 +112,7 @@ def _jobs(report: Report) -> Html:
     if not report.jobs:
         return EMPTY
     rows = [_job_row(job, None if report.job else _session(report)) for job in report.jobs]
-    shown = table("Jobs", ("Job", "Status", "Started", "Ended", "Exit code"), rows, hides_caption=True)
+    shown = table("Jobs", _JOB_HEADERS, rows, hides_caption=True, numbers=_JOB_HEADERS[-1:])
     return join([tag("h2", "Jobs"), shown])
 
 

@@ -120,7 +120,7 @@ def _jobs(overview: SessionOverview, session: SessionId) -> Html:
     rows = [_job_row(job, session) for job in overview.jobs]
     left_out = overview.jobs_left_out
     more = tag("p", quiet(f"{left_out:,} earlier jobs are not listed.")) if left_out else EMPTY
-    return join([heading, table("Jobs", _JOB_HEADERS, rows, name="jobs", hides_caption=True), more])
+    return join([heading, table("Jobs", _JOB_HEADERS, rows, name="jobs", hides_caption=True, numbers=("Took",)), more])
 
 
 def _job_row(job: JobRow, session: SessionId) -> tuple[str, ...]:

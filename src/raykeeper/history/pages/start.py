@@ -29,7 +29,7 @@ def start_page(found: SessionRows, given: Given, unstarted: Html = EMPTY, *, is_
     notes = [OPEN_NOTE] if is_undecided else []
     if found.unreadable:
         notes.append(f"{found.unreadable} of the catalog's entries could not be read and are missing here.")
-    shown = table("Sessions", _HEADERS, map(_row, found.rows), name="sessions", hides_caption=True)
+    shown = table("Sessions", _HEADERS, map(_row, found.rows), name="sessions", hides_caption=True, numbers=("Lasted",))
     body = [
         *map(note, notes),
         filter_form(PATH, "Which sessions", _fields(given), given),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from raykeeper.history.overview.model import FunctionRow, Functions, ResourceHours, Resources, TaskCounts, TaskSeries
@@ -51,7 +52,7 @@ def functions_section(functions: Functions) -> Html:
         if functions.left_out
         else ""
     )
-    return join([heading, table("By function", _FUNCTION_HEADERS, rows, name="functions", hides_caption=True), more])
+    return join([heading, _numbers("By function", _FUNCTION_HEADERS, rows, name="functions"), more])
 
 
 def resources_section(resources: Resources) -> Html:
@@ -64,14 +65,19 @@ def resources_section(resources: Resources) -> Html:
         else "What was really used was not measured."
     )
     rows = [_resource_row(row) for row in resources.rows]
-    return join([heading, table("Resource-hours", _RESOURCE_HEADERS, rows, hides_caption=True), tag("p", quiet(told))])
+    return join([heading, _numbers("Resource-hours", _RESOURCE_HEADERS, rows), tag("p", quiet(told))])
 
 
 def asked_section(resources: Resources) -> Html:
     """Of a job, which has no machines of its own."""
     rows = [(_resource_name(row), hours_in_words(row.asked)) for row in resources.rows]
-    shown = table("Resource-hours", _RESOURCE_HEADERS[:2], rows, hides_caption=True)
+    shown = _numbers("Resource-hours", _RESOURCE_HEADERS[:2], rows)
     return join([tag("h2", "Resource-hours"), shown])
+
+
+def _numbers(caption: str, headers: Sequence[str], rows: Iterable[Sequence[str]], name: str = "") -> Html:
+    """A table of names and numbers."""
+    return table(caption, headers, rows, name=name, hides_caption=True, numbers=headers[1:])
 
 
 def _function_row(row: FunctionRow) -> tuple[str, ...]:
@@ -103,8 +109,9 @@ def in_words(value: float | None) -> str:
     """Seconds as people say them; three digits are enough to compare."""
     if value is None:
         return ""
-    if value < 1:
+    if value < 0.9995:
         return f"{value * 1000:.3g} ms"
     if value < 120:
         return f"{value:.3g} s"
-    return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:,.3g} h"
+    hours = value / 3600
+    return f"{value / 60:.3g} min" if hours < 2 else f"{hours:.3g} h" if hours < 999.5 else f"{hours:,.0f} h"

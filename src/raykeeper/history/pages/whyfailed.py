@@ -53,7 +53,7 @@ def _groups(report: Report, path: str) -> Html:
     shown = [_group_row(group, path) for group in report.groups[:GROUPS_SHOWN]]
     rest = len(report.groups) - len(shown)
     more = tag("p", quiet(f"{rest} more kinds of failure are in the whole report.")) if rest > 0 else EMPTY
-    return join([table("Kinds of failure", _HEADERS, shown), more])
+    return join([table("Kinds of failure", _HEADERS, shown, numbers=("Times",)), more])
 
 
 def _group_row(group: FailureGroup, path: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -16,11 +16,22 @@ _UNBROKEN = "\u00a0"  # a number stays beside its unit
 
 
 def table(
-    caption: str, headers: Sequence[str], rows: Iterable[Sequence[str]], *, name: str = "", hides_caption: bool = False
+    caption: str,
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    name: str = "",
+    hides_caption: bool = False,
+    numbers: Collection[str] = (),
 ) -> Html:
-    """Rows under headers; the first cell of a row is its heading. With a `name`, people may narrow it as they type."""
-    head = tag("thead", tag("tr", *(tag("th", header, scope="col") for header in headers)))
-    body = tag("tbody", *(_table_row(row) for row in rows))
+    """Rows under headers; the first cell of a row is its heading. With a `name`, people may narrow it as they type.
+
+    Columns under the headers in `numbers` are lined up at their right.
+    """
+    kinds = ["number" if header in numbers else None for header in headers]
+    titles = zip(headers, kinds, strict=True)
+    head = tag("thead", tag("tr", *(tag("th", header, scope="col", class_=kind) for header, kind in titles)))
+    body = tag("tbody", *(_table_row(row, kinds) for row in rows))
     shown = tag("caption", caption, class_="unseen" if hides_caption else None)
     whole = tag("table", shown, head, body, id=name or None)
     # Wide tables scroll inside their own box, which a keyboard must be able to reach.
@@ -28,9 +39,10 @@ def table(
     return join([_narrowing(name, caption), box]) if name else box
 
 
-def _table_row(cells: Sequence[str]) -> Html:
+def _table_row(cells: Sequence[str], kinds: Sequence[str | None]) -> Html:
     first, *others = cells
-    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in others))
+    values = zip(others, kinds[1:], strict=True)
+    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell, class_=kind) for cell, kind in values))
 
 
 def _narrowing(name: str, caption: str) -> Html:
