@@ -50,6 +50,16 @@ async def test_few_tasks_are_shown_one_by_one(tmp_path: Path) -> None:
     assert (timeline.begin, timeline.end) == (at(0), at(60))
 
 
+async def test_functions_that_failed_are_among_the_lanes_however_short_they_ran(tmp_path: Path) -> None:
+    events = [one for number in range(LANES + 3) for one in ran(number, 0, 40, name=f"busy_{number:02}")]
+    events += ran(90, 5, 6, name="broken", state="FAILED")
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        timeline = (await job_overview(asked, "nightly")).timeline
+    labels = [lane.label for lane in lanes_of(timeline, "tasks")]
+    assert labels == [*(f"busy_{number:02}" for number in range(LANES - 1)), "broken"]
+    assert timeline.left_out["tasks"] == 4
+
+
 async def test_many_tasks_become_levels_and_their_failures_marks(tmp_path: Path) -> None:
     events = [one for number in range(FEW) for one in ran(number, 0, 30)]
     events += [one for number in range(FEW, FEW + 5) for one in ran(number, 30, 45, state="FAILED")]

@@ -1,10 +1,13 @@
-"""Tables as people read them: numbers stand below each other, and say no more digits than anybody compares."""
+"""Numbers and times as people read them: below each other, and in no more digits than anybody compares."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from raykeeper.history.pages.tasktables import in_words
+from raykeeper.history.pages.timelinesvg import Scale, axis
 from raykeeper.history.pages.widgets import table
 
 
@@ -20,3 +23,10 @@ def test_numbers_are_lined_up_at_their_right_under_their_header() -> None:
 )
 def test_times_are_told_in_three_digits_and_never_in_powers_of_ten(seconds: float | None, words: str) -> None:
     assert in_words(seconds) == words
+
+
+def test_an_axis_tells_how_long_after_the_beginning_its_lines_are() -> None:
+    begin = datetime(2026, 11, 15, 20, tzinfo=UTC)
+    shown = axis(Scale(begin, begin + timedelta(minutes=8)))
+    assert "<span>+ 2\u00a0min</span><span>+ 4\u00a0min</span>" in shown
+    assert shown.count("<time") == 2

@@ -14,6 +14,7 @@ from ingest_scene import HEAD, base64_id
 from raykeeper.history.report.fingerprint import ARGUMENT_MARK, headline, innermost_function
 from raykeeper.history.report.model import Outcome, Report, Sureness
 from raykeeper.history.report.rules.memory import memory_words
+from raykeeper.history.report.wording import shortened
 from report_scene import (
     ACTOR,
     WORKER,
@@ -279,3 +280,12 @@ async def test_a_command_that_is_not_there_says_so(tmp_path: Path) -> None:
     words = "Running entrypoint for job nightly: nowhere\n/bin/sh: 1: nowhere: not found\n"
     report = await report_of(tmp_path, [], jobs=[job_of(words)])
     assert first(report)[1] == "the entrypoint of job nightly exited with code 1: /bin/sh: 1: nowhere: not found"
+
+
+@pytest.mark.parametrize("length", [240, 241, 2000])
+def test_long_words_end_at_a_word_with_a_sign_that_there_was_more(length: int) -> None:
+    text = ("boom " * 500)[:length]
+    short = shortened(text)
+    assert short == text if length == 240 else short.endswith("boom ...")
+    assert len(short) <= 240
+    assert shortened("x" * 300) == "x" * 236 + " ..."

@@ -1,4 +1,4 @@
-"""Tasks on a time line, a lane for each of the busiest functions: one by one while few, else as how many ran."""
+"""Tasks on a time line, a lane for each function that failed or took long: one by one while few, else in sums."""
 
 from __future__ import annotations
 
@@ -18,13 +18,22 @@ _MARKS_OF_LANE = 24  # with twelve lanes the whole time line stays below a few h
 
 
 async def task_lanes(asked: Asked, job_id: str, bins: Bins, functions: Functions, attempts: int) -> tuple[Lane, ...]:
-    """A lane for each of the functions that took most time."""
-    shown = functions.rows[:LANES]
+    """A lane for each of the functions that failed most or took most time."""
+    shown = telling_functions(functions.rows)
     if attempts <= FEW:
         return single_lanes(await asked.rows(FEW_ATTEMPTS, {"job_id": job_id, "row_limit": FEW}), shown, bins)
     names = [row.name for row in shown]
     rows = await asked.rows(FUNCTION_EDGES, {"job_id": job_id, "functions": names, **bins.params})
     return binned_lanes(rows, shown, bins)
+
+
+def telling_functions(rows: Sequence[FunctionRow]) -> list[FunctionRow]:
+    """As many as there are lanes, in their order: those that failed have up to half of them, however short they ran."""
+    failed = sorted((row for row in rows if row.failed), key=lambda row: -row.failed)[: LANES // 2]
+    names = {row.name for row in failed}
+    others = [row for row in rows if row.name not in names][: LANES - len(failed)]
+    names |= {row.name for row in others}
+    return [row for row in rows if row.name in names]
 
 
 def single_lanes(rows: Iterable[Row], shown: Sequence[FunctionRow], bins: Bins) -> tuple[Lane, ...]:

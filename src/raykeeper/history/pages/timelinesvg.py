@@ -14,6 +14,7 @@ from raykeeper.history.pages.widgets import Tone, duration, moment, quiet
 _WIDTH, _STRIP_HEIGHT, _CHART_HEIGHT = 1000, 24, 100
 _LEAST_WIDTH = 3.0  # what lasted a moment must be seen too
 _MARK_WIDTH = 5.0
+_LINES = 4  # quarters, as the style sheet draws them
 _TRACKS = 6  # spans at the same time that a strip tells apart
 _TONES: dict[str, Tone] = {
     "running": "busy",
@@ -78,10 +79,11 @@ def chart(title: str, layers: Sequence[Series], scale: Scale, unit: str) -> Html
 
 
 def axis(scale: Scale, *, is_beside: bool = False) -> Html:
-    """The times at both ends, and how much lies between."""
-    middle = tag("span", duration(scale.end - scale.begin))
-    ends = (moment(scale.begin), middle, moment(scale.end))
-    return tag("div", *ends, class_="axis beside" if is_beside else "axis")
+    """The times at both ends and, at the lines through the strips, how long after the beginning that is."""
+    whole = scale.end - scale.begin
+    passed = (tag("span", f"+ {duration(whole * part / _LINES)}") for part in range(1, _LINES // 2 + 1))
+    labels = (moment(scale.begin), *passed, moment(scale.end))
+    return tag("div", *labels, class_="axis beside" if is_beside else "axis")
 
 
 def tracks_of(spans: Sequence[Span]) -> list[int]:

@@ -11,11 +11,10 @@ import msgspec
 
 from raykeeper.history.asked import Row
 from raykeeper.history.report.fingerprint import Fingerprint, Wrapping, fingerprint_of, headline
+from raykeeper.history.report.wording import shortened
 
 WORKER_DIED = "WORKER_DIED"
 """Of a task whose worker died, and of one that ended with its job."""
-
-_WORDS_CHARS = 240
 
 AttemptKey = tuple[str, int]
 """Task id and number of the attempt."""
@@ -92,7 +91,7 @@ class FailureSet:
     @property
     def words(self) -> str:
         """What the first of them said, with its values."""
-        return headline(self.first.message)[:_WORDS_CHARS] or self.title
+        return shortened(headline(self.first.message)) or self.title
 
 
 def failure_sets(rows: Iterable[Row], nodes_limit: int) -> list[FailureSet]:

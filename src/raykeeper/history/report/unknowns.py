@@ -82,4 +82,5 @@ def _left_behind(session: OpenedSession) -> Iterator[tuple[str, str]]:
     ended = {end.node_id for end in session.ends}
     silent = [node.node_id for node in session.nodes if node.node_id not in ended and node.role == "worker"]
     if silent and session.ended_at is not None:
-        yield "silent nodes", f"{len(silent)} worker nodes never said that they ended; their last seconds are missing"
+        nodes = "1 worker node" if len(silent) == 1 else f"{len(silent)} worker nodes"
+        yield "silent nodes", f"the last seconds of {nodes} are missing: no word of an end came from there"

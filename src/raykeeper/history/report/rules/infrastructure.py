@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from raykeeper.history.report.failures import WORKER_DIED, FailedAttempt, FailureSet
 from raykeeper.history.report.model import Evidence, Sureness
 from raykeeper.history.report.situation import Explanation, Situation, moment
+from raykeeper.history.report.wording import shortened
 
 _NODE_DIED, _ACTOR_DIED = "NODE_DIED", "ACTOR_DIED"
 _CRASHES = ("SYSTEM_ERROR", "USER_ERROR")
@@ -23,7 +24,6 @@ OF_NODE_LOSS = OF_WORKER_LOSS | {
 }
 """Errors that the loss of a node shows itself by."""
 _NAMES_SHOWN = 3
-_TITLE_CHARS = 240
 _ADVICE = "Some common causes include"
 _EXIT_CODE = re.compile(r"exits with an exit code (-?\d+)")
 _NODE_ADDRESS = re.compile(r"Node IP: ([^\s,]+)")
@@ -124,7 +124,7 @@ def _crash_of_actor(failed: FailureSet, situation: Situation) -> FailureSet | No
 
 def _first_words(said: str) -> str:
     """What Ray says of this death, without its advice."""
-    return (said.splitlines() or [""])[0].partition(_ADVICE)[0].strip()[:_TITLE_CHARS]
+    return shortened((said.splitlines() or [""])[0].partition(_ADVICE)[0].strip())
 
 
 def lost_object(failed: FailureSet, situation: Situation) -> Explanation | None:

@@ -17,6 +17,7 @@ from raykeeper.history.report.rules.rayexceptions import TIMED_OUT, named_in
 from raykeeper.history.report.rules.starting import environment_words, never_scheduled
 from raykeeper.history.report.rules.table import explain
 from raykeeper.history.report.situation import Explanation, Situation, to_ns
+from raykeeper.history.report.wording import shortened
 
 _ENVIRONMENT = "RUNTIME_ENV_SETUP_FAILURE"
 _NOT_STARTED = {
@@ -29,7 +30,7 @@ _DIED = {
     "JOB_SUPERVISOR_ACTOR_DIED": "the process that watched the driver died",
     "JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE": "the process that watched the driver failed",
 }
-_MESSAGE_CHARS, _TITLE_CHARS = 4000, 240
+_MESSAGE_CHARS = 4000
 _CANCELLED = "ray.exceptions.TaskCancelledError"
 _TIMEOUT_CODE = 124  # of coreutils' `timeout`
 _SHELL_SIGNALS = 128
@@ -165,7 +166,7 @@ def missing_placement_group(job: JobOutcome, situation: Situation) -> Explanatio
     missing = [Evidence("placement group", said), *(Evidence("node", text) for text in short[:1])]
     evidence = (*missing, _end_of(job), _words(job))
     title = f"job {_name(job)} waited for a placement group that never came: {asked}"
-    return Explanation(title[:_TITLE_CHARS], Sureness.LIKELY, evidence, to_ns(job.started_at), subject=group.id)
+    return Explanation(shortened(title), Sureness.LIKELY, evidence, to_ns(job.started_at), subject=group.id)
 
 
 def is_out_of_time(job: JobOutcome) -> bool:
@@ -178,7 +179,7 @@ def failed_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
         return None
     words = raised_by_driver(job) or last_line(job)
     said = f"the entrypoint of job {_name(job)} exited with code {job.exit_code}{words and f': {words}'}"
-    return Explanation(said[:_TITLE_CHARS], Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
+    return Explanation(shortened(said), Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
 
 
 def dead_supervisor(job: JobOutcome, situation: Situation) -> Explanation | None:

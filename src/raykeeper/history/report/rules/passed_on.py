@@ -17,6 +17,7 @@ from raykeeper.history.report.fingerprint import (
 from raykeeper.history.report.model import Evidence, Sureness
 from raykeeper.history.report.rules.rayexceptions import named_in, told_of
 from raykeeper.history.report.situation import Explanation, Situation, moment
+from raykeeper.history.report.wording import shortened
 
 _HOW = {
     Wrapping.ARGUMENT: "an argument of {name} was the error of {inner}",
@@ -27,7 +28,6 @@ _RAISED = "TASK_EXECUTION_EXCEPTION"
 _CONSTRUCTOR = "creationTaskFailureContext"
 _UNAVAILABLE = "ACTOR_UNAVAILABLE"
 _END_CHARS = 300
-_TITLE_CHARS = 240
 
 
 def failed_result(failed: FailureSet, situation: Situation) -> Explanation | None:
@@ -41,7 +41,7 @@ def failed_result(failed: FailureSet, situation: Situation) -> Explanation | Non
     evidence = (Evidence("task", f"{name} asked for a result and got {exception}", moment(failed.first_ns)),)
     root = _earliest(roots)
     if root is None:
-        title = f"{name} asked for a result that Ray could not give: {exception[:_TITLE_CHARS]}"
+        title = f"{name} asked for a result that Ray could not give: {shortened(exception)}"
         return Explanation(title, Sureness.CERTAIN, evidence, failed.first_ns)
     sureness = Sureness.CERTAIN if len(roots) == 1 else Sureness.LIKELY
     return Explanation(root.title, sureness, evidence, root.first_ns, because_of=root.id)
@@ -65,7 +65,7 @@ def failed_dependency(failed: FailureSet, situation: Situation) -> Explanation |
         return None
     if like := _earliest(alike):  # tasks with names of their own are counted by their function
         return Explanation(like.title, Sureness.LIKELY, evidence, like.first_ns, because_of=like.id)
-    told = f"{inner or 'another task'} raised {headline(part)[:_TITLE_CHARS]}"
+    told = f"{inner or 'another task'} raised {shortened(headline(part))}"
     return Explanation(told, Sureness.LIKELY, evidence, failed.first_ns)
 
 

@@ -7,6 +7,7 @@ from raykeeper.history.report.failures import WORKER_DIED, FailureSet
 from raykeeper.history.report.fingerprint import headline
 from raykeeper.history.report.model import Evidence, Sureness
 from raykeeper.history.report.situation import Explanation, Situation, Waiting, moment
+from raykeeper.history.report.wording import shortened
 
 _UNSCHEDULABLE = {
     "TASK_UNSCHEDULABLE_ERROR": "no node could ever run the task",
@@ -20,7 +21,6 @@ _UNSCHEDULABLE = {
 _CONSTRUCTOR = "__init__"
 _PRINTED = "lines of stdout:"
 """Before what a command printed, such as `pip install`."""
-_TITLE_CHARS = 240
 
 
 def failed_environment(failed: FailureSet, _: Situation) -> Explanation | None:
@@ -36,7 +36,7 @@ def environment_words(message: str) -> str:
     """What went wrong, in the words of the command that made the environment if one failed, else the exception."""
     printed = [line.strip() for line in message.partition(_PRINTED)[2].splitlines() if line.startswith("    ")]
     errors = [line for line in printed if "error" in line.lower()] or printed
-    return (errors[-1] if errors else headline(message))[:_TITLE_CHARS]
+    return shortened(errors[-1] if errors else headline(message))
 
 
 def unschedulable(failed: FailureSet, _: Situation) -> Explanation | None:
