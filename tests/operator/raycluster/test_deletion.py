@@ -13,7 +13,7 @@ from bed.faults import Fault, HttpFaults
 from conditions import eventually
 from kube_clients import connected
 from operating import ClockAhead, operating
-from raycluster_scene import CLUSTERS, Scene, a_raycluster
+from raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_raycluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
 from raykeeper.kube.resources import EVENTS
@@ -66,3 +66,15 @@ async def test_a_finalizer_whose_reason_went_away_does_not_hold_the_cluster(
     async with operating(ray_crds.admin_kubeconfig, scene.namespace, settings=WITHOUT_CLEAN_UP):
         await scene.kube.delete(CLUSTERS, scene.key)
         await eventually(lambda: is_gone(scene))
+
+
+async def test_the_end_of_a_clean_up_is_seen_whatever_labels_the_template_has(
+    ray_crds: ControlPlane, scene: Scene
+) -> None:
+    template: JSON = {"metadata": {"labels": {labels.CREATED_BY: "me"}}, **TEMPLATE}
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        await scene.apply(a_raycluster(headGroupSpec={"template": template}, **REDIS))
+        await scene.becomes("ready")
+        await scene.kube.delete(CLUSTERS, scene.key)
+        await eventually(lambda: is_gone(scene))
+    assert not await is_told(scene, "ForceDeletedStuckCluster")

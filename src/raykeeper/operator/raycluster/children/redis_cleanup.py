@@ -55,7 +55,9 @@ def desired_redis_cleanup_job(cluster: RayCluster, head_pod: JSON) -> JSON:
     metadata = head_pod["metadata"]
     pod_labels = (metadata.get("labels") or {}) | {labels.NODE_TYPE: labels.REDIS_CLEANUP}
     annotations = dict(metadata.get("annotations") or {})
-    job_metadata = child_metadata(cluster, redis_cleanup_job_name(cluster), pod_labels)
+    # By this label Jobs are watched; a template may have given the pod another, and the end would not be seen.
+    job_labels = pod_labels | {labels.CREATED_BY: labels.CREATED_BY_KUBERAY_OPERATOR}
+    job_metadata = child_metadata(cluster, redis_cleanup_job_name(cluster), job_labels)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
