@@ -14,6 +14,8 @@ _SIZE_BUCKETS = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 419430
 _QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
+RECONCILE_RESULTS = ("success", "error", "requeue", "requeue_after")
+
 
 class KubeMetrics:
     """The counters, gauges and histograms of client, informers, queues, controllers and leader election."""
@@ -130,6 +132,12 @@ class KubeMetrics:
         self.reconcile_errors = Counter(
             "controller_runtime_reconcile_errors_total", "Reconciles that failed", ["controller"], registry=registry
         )
+        self.terminal_errors = Counter(
+            "controller_runtime_terminal_reconcile_errors_total",
+            "Reconciles that failed and are not tried again until the object changes",
+            ["controller"],
+            registry=registry,
+        )
         self.reconcile_panics = Counter(
             "controller_runtime_reconcile_panics_total",
             "Reconciles that failed by a bug of ours",
@@ -149,6 +157,14 @@ class KubeMetrics:
         self.active_workers = Gauge(
             "controller_runtime_active_workers", "Workers busy with a key", ["controller"], registry=registry
         )
+
+    def show_controller(self, name: str, workers: int) -> None:
+        """Let all series of a controller start at 0: what appears with its first failure alerts nobody."""
+        self.max_workers.labels(name).set(workers)
+        for counter in (self.reconcile_errors, self.terminal_errors, self.reconcile_panics):
+            counter.labels(name)
+        for result in RECONCILE_RESULTS:
+            self.reconciles.labels(name, result)
 
     def _election(self, registry: CollectorRegistry) -> None:
         self.leading = Gauge(

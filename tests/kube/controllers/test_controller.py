@@ -92,6 +92,15 @@ def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 # --- when a key comes next -------------------------------------------------------------------------------------------
 
 
+def test_a_controller_that_has_done_nothing_yet_counts_zero_failures() -> None:
+    registry = Bench(ControllerSettings()).registry
+    for counter in ("reconcile_errors", "terminal_reconcile_errors", "reconcile_panics"):
+        assert registry.get_sample_value(f"controller_runtime_{counter}_total", {"controller": "test"}) == 0
+    for result in ("success", "error", "requeue", "requeue_after"):
+        labels = {"controller": "test", "result": result}
+        assert registry.get_sample_value("controller_runtime_reconcile_total", labels) == 0
+
+
 async def test_a_key_that_is_done_does_not_come_back() -> None:
     async with a_bench() as bench:
         bench.script("a", Requeue.never())
@@ -190,6 +199,7 @@ async def test_an_invalid_object_is_left_alone_until_it_changes_and_warned_of_on
         await bench.settled()
         assert bench.runs == ["a", "a"]
         assert lines(caplog, logging.WARNING) == ["object is invalid and left alone until it changes"]
+        assert bench.metric("controller_runtime_terminal_reconcile_errors_total") == 2
         assert bench.metric("controller_runtime_reconcile_panics_total") == 0
 
 

@@ -66,7 +66,7 @@ class Controller(Generic[K]):
         self._workers: list[asyncio.Task[None]] = []
         self._log = Log("raykeeper.kube.controller", controller=name)
         self._metrics = metrics
-        metrics.max_workers.labels(name).set(self._settings.workers)
+        metrics.show_controller(name, self._settings.workers)
         self._active = metrics.active_workers.labels(name)
         self._seconds = metrics.reconcile_seconds.labels(name)
 
@@ -163,6 +163,7 @@ class Controller(Generic[K]):
         if kind is Kind.BUG:
             self._metrics.reconcile_panics.labels(self.name).inc()
         if kind is Kind.INVALID:
+            self._metrics.terminal_errors.labels(self.name).inc()
             self.queue.forget(key)
         else:
             self.queue.add_rate_limited(key, at_least=retry_after(error))
