@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from goldenserver import golden_server
@@ -18,10 +20,12 @@ from ingest_scene import SESSION as SMALL
 from ingest_scene import local_store as small_store
 from raycapture import SESSION
 from raykeeper.cli.app import app
-from raykeeper.history.report.model import Outcome, Report
+from raykeeper.history.report.model import Counts, Outcome, Report
+from raykeeper.history.report.terminal import ReportScreen
 from raykeeper.layout.keys import CatalogKey, node_record_key
 from raykeeper.layout.records import CatalogStart, Delivery, NodeRecord, encode_record
 from raykeeper.storage.store import ObjectStore
+from recorded_failures import RecordedFailures
 from report_scene import running_task
 from serving_history import serving
 
@@ -68,6 +72,38 @@ def test_a_lost_head_is_the_first_cause_of_what_was_cut_off_and_what_is_unknown_
     assert (report.first_cause.rule, report.first_cause.failures) == ("crashed_cluster", 1)
     assert [unknown.what for unknown in report.unknown] == ["dropped by Ray", "no end"]
     assert report.unknown[0].text.startswith("17 events")
+
+
+VERDICTS = [
+    ("went-well", 0, "nothing failed"),
+    ("one-of-many", 1, "failed"),
+    ("stopped-job", 1, "stopped by its user"),
+    ("killed-head", 1, "failed"),
+    ("head-image-missing", 1, "failed"),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "verdict"), VERDICTS)
+def test_a_script_knows_by_the_exit_code_how_it_went(
+    name: str, code: int, verdict: str, recorded_failures: RecordedFailures, tmp_path: Path
+) -> None:
+    place = ("--store", recorded_failures.store.as_uri(), "--cache-dir", str(tmp_path))
+    shown, told = command(f"recorded/{name}/latest", *place), command(f"recorded/{name}/latest", *place, "--json")
+    assert (shown.exit_code, told.exit_code) == (code, code), shown.output
+    assert shown.stdout.partition("\n")[0].endswith(f": {verdict}")
+    report = msgspec.json.decode(told.stdout, type=Report)
+    assert (report.cluster, report.first_cause is None) == (name, code == 0)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_has_words_for_a_terminal(outcome: Outcome) -> None:
+    printed = io.StringIO()
+    counts = Counts(attempts=3, failures=1, recovered=0)
+    ReportScreen(Console(file=printed)).show(
+        Report("team-a", "train", "session_1", None, STARTED, outcome, counts, None, (), (), (), ())
+    )
+    assert printed.getvalue().startswith("session of team-a/train/session_1: ")
+    assert outcome.is_well is (outcome in (Outcome.OK, Outcome.RUNNING))
 
 
 async def lose_events(store: ObjectStore) -> None:

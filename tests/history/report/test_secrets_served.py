@@ -6,13 +6,16 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import unescape
+from pathlib import Path
 from urllib.parse import quote, urljoin
 
 import pytest
 from starlette.types import ASGIApp
+from typer.testing import CliRunner
 
 from asking import Answered, ask
 from planted_secrets import LINES, SECRETS
+from raykeeper.cli.app import app
 from raykeeper.history.app import make_app
 from raykeeper.history.endpoints.routes import ENDPOINTS
 from raykeeper.history.keeper.operation import PREFIX
@@ -109,6 +112,31 @@ async def test_no_page_that_links_lead_to_tells_them(recorded_failures: Recorded
             waiting += sorted(link for link in links if link.startswith("/") and link not in {*told, *waiting})
     assert {path: kinds for path, kinds in told.items() if kinds} == {}
     assert f"{served.prefix}/report" in told
+
+
+async def test_no_page_that_people_fill_in_tells_them(recorded_failures: RecordedFailures) -> None:
+    async with serving(recorded_failures) as served:
+        job, whole = f"{served.session}/{JOB}", str(served.session)
+        asked = [
+            *(f"{served.prefix}/job/{JOB}?search={word}" for word in ("connect", "password", "key")),
+            *(f"{served.prefix}/search?text={word}&ignore_case=true" for word in ("connect", "password", "BEGIN")),
+            *(f"/search?text={word}&ignore_case=true" for word in ("connect", "token")),
+            *(f"{path}?a={quote(whole)}&b={quote(job)}" for path in ("/compare", f"{PREFIX}/compare")),
+        ]
+        answers = {path: await served.get(path) for path in asked}
+    assert {path: answered.status for path, answered in answers.items() if answered.status != 200} == {}
+    assert {path: leaked(answered.text) for path, answered in answers.items() if leaked(answered.text)} == {}
+    assert any("&lt;redacted&gt;" in answered.text for answered in answers.values())
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["terminal", "JSON"])
+def test_no_report_on_a_command_line_tells_them(
+    form: tuple[str, ...], recorded_failures: RecordedFailures, tmp_path: Path
+) -> None:
+    place = ("--store", recorded_failures.store.as_uri(), "--cache-dir", str(tmp_path))
+    shown = CliRunner().invoke(app, ["report", str(recorded_failures.sessions[NAME]), *place, *form])
+    assert (shown.exit_code, leaked(shown.output)) == (1, [])
+    assert "<redacted>" in shown.stdout
 
 
 def _is_page(answered: Answered) -> bool:
