@@ -63,3 +63,9 @@ def unmeasured_url(
 def pictures(pytestconfig: pytest.Config) -> Path:
     """Where screenshots are kept for people; not in git."""
     return pytestconfig.rootpath / "artefacts" / "stock-dashboard"
+
+
+@pytest.fixture(scope="session")
+def shots(pytestconfig: pytest.Config) -> Path:
+    """Where screenshots are kept for people; not in git."""
+    return pytestconfig.rootpath / "artefacts" / "own-pages"

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from bed.npm import npm_is_missing
 from history.browser.accessibility import barriers_of, install_axe, overflow_of
 from history.browser.dead_session import put_dead_session, serving_process
+from history.browser.inspecting import faults_on
 from history.browser.own_pages import LONG_NAME, OWN_PAGES, PREFIX, UNSTARTED, OwnPage
 from history.browser.tab import Tab
 from history_scene import STARTED_AT, local_store, put_session
@@ -21,12 +21,6 @@ from raykeeper.layout.keys import SessionId
 from recording.archives import ARCHIVES, unpack_into
 
 pytestmark = [pytest.mark.bed, pytest.mark.skipif(npm_is_missing() is not None, reason=str(npm_is_missing()))]
-
-Look = tuple[int, Literal["light", "dark"]]
-LOOKS: tuple[Look, ...] = ((1400, "light"), (1400, "dark"), (400, "light"), (400, "dark"))
-CHECKED: tuple[Look, ...] = ((1400, "light"), (400, "dark"))
-"""By axe, which takes a second for a page: every colour and every width once."""
-PAGE_LIMIT_BYTES = 200_000
 
 
 @pytest.fixture(scope="module")
@@ -53,34 +47,7 @@ async def fill(capture: RayCapture, folder: Path) -> None:
 async def test_a_page_has_no_barriers_no_errors_and_no_overflow(
     page: OwnPage, tab: Tab, site: str, shots: Path
 ) -> None:
-    await tab.open(site + page.path)
-    await tab.shows(page.words)
-    await install_axe(tab)
-    barriers = {}
-    for width, scheme in LOOKS:
-        await tab.look_as(width, scheme)
-        barriers[width, scheme] = await overflow_of(tab)
-        if (width, scheme) in CHECKED:
-            barriers[width, scheme] += await barriers_of(tab)
-        await tab.screenshot(shots / f"{page.name}-{width}-{scheme}.png", is_whole=True)
-    assert barriers == {look: [] for look in LOOKS}
-    assert faults_of(tab, page, site) == []
-    assert await tab.value_of("document.documentElement.outerHTML.length") < PAGE_LIMIT_BYTES
-
-
-def faults_of(tab: Tab, page: OwnPage, site: str) -> list[str]:
-    """What was refused, left the server or is on the console. A page may itself say that something is not there."""
-    address = site + page.path
-    expected = {address} if page.status >= 400 else set()
-    faults = [
-        f"{asked.method} {asked.url}: {asked.failure or asked.status}"
-        for asked in tab.traffic.requests.values()
-        if asked.failure
-        or asked.status != (page.status if asked.url == address else 200)
-        or not asked.url.startswith((site, "data:"))  # the browser's own icons in a form
-    ]
-    complaints = (complaint for complaint in tab.traffic.complaints if complaint.url not in expected)
-    return faults + [f"console: {complaint.text}" for complaint in complaints]
+    assert await faults_on(page, tab, site, shots) == []
 
 
 async def test_times_are_told_in_the_readers_zone_with_utc_at_hand(tab: Tab, site: str) -> None:
@@ -120,9 +87,3 @@ async def test_what_axe_finds_is_noticed(tab: Tab, site: str) -> None:
     found = " ".join([*await barriers_of(tab), *await overflow_of(tab)])
     assert "label: " in found
     assert "overflow: " in found
-
-
-@pytest.fixture(scope="session")
-def shots(pytestconfig: pytest.Config) -> Path:
-    """Where screenshots are kept for people; not in git."""
-    return pytestconfig.rootpath / "artefacts" / "own-pages"
