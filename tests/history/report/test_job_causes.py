@@ -158,3 +158,10 @@ def test_a_cluster_that_was_ended_over_a_job_at_work_is_why_it_failed() -> None:
     assert (cause.rule, cause.is_intended, cause.ends_job) == ("ended_cluster", True, True)
     assert cause.title == "the cluster was ended while job nightly was at work"
     assert "cluster deleted" in cause.evidence[0].text
+
+
+@pytest.mark.parametrize(("number", "words"), [(2, "jobs a0, a1 were at work"), (5, "jobs a0, a1, a2 and 2 more were")])
+def test_several_jobs_that_a_cluster_was_ended_over_are_counted(number: int, words: str) -> None:
+    jobs = [replace(job_outcome(a_job("FAILED", submission_id=f"a{n}")), is_cut_off=True) for n in range(number)]
+    [cause] = explain_all(Situation((), tuple(jobs), Ending(NOW))).causes
+    assert words in cause.title

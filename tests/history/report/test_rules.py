@@ -119,7 +119,7 @@ async def test_a_node_that_ray_names_as_the_reason_is_certain(tmp_path: Path) ->
 
 async def test_a_node_that_died_an_hour_later_explains_nothing(tmp_path: Path) -> None:
     events = [*node_died("EXPECTED_TERMINATION", "scaled down", 3600), *failed(1, "WORKER_DIED", SOCKET)]
-    assert first(await report_of(tmp_path, events))[0] == "unexplained"
+    assert first(await report_of(tmp_path, events))[0] == "crashed_worker"
 
 
 async def test_an_exception_on_a_node_that_died_later_is_still_an_exception(tmp_path: Path) -> None:

@@ -191,6 +191,14 @@ async def test_tries_of_one_task_that_crash_in_other_words_are_one_cause(tmp_pat
     assert (first(report)[0], first(report)[3], len(report.causes)) == ("crashed_worker", 2, 1)
 
 
+async def test_a_worker_of_whose_end_nothing_is_recorded_died_all_the_same(tmp_path: Path) -> None:
+    message = "UnexpectedSystemExit: Worker exits with an exit code 3."
+    report = await report_of(tmp_path, failed(1, "WORKER_DIED", message))
+    title = "the worker process that ran step died with exit code 3"
+    assert first(report) == ("crashed_worker", title, Sureness.LIKELY, 1)
+    assert evidence(report) == message
+
+
 async def test_an_actor_that_ended_itself_was_asked_to(tmp_path: Path) -> None:
     said = "Worker exit type: INTENDED_USER_EXIT Worker exit detail: Worker exits by request. exit_actor() is called."
     context = {"actorDiedErrorContext": {"reason": "WORKER_DIED", "errorMessage": said}}

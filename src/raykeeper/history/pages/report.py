@@ -88,8 +88,8 @@ def _elsewhere(report: Report) -> Html:
 
 
 def _attempts(counts: Counts) -> str:
-    hidden = f", {counts.recovered} of them made good by a retry" if counts.recovered else ""
-    return f" {counts.failures} of {counts.attempts} attempts failed{hidden}."
+    hidden = f", {counts.recovered:,} of them made good by a retry" if counts.recovered else ""
+    return f" {counts.failures:,} of {counts.attempts:,} attempts failed{hidden}."
 
 
 def _first_cause(cause: Cause | None) -> Html:
@@ -136,12 +136,13 @@ def _causes(report: Report) -> Html:
 
 def _aside(cause: Cause) -> tuple[str, ...]:
     asked_for = ", asked for" if cause.is_intended else ""
-    return "(", _sureness(cause), f", {counted(cause.failures, 'failure')}{asked_for})"
+    how_often = f", {counted(cause.failures, 'failure')}" if cause.failures else ""
+    return "(", _sureness(cause), f"{how_often}{asked_for})"
 
 
 def _group(group: FailureGroup, report: Report) -> Html:
-    functions = ", ".join(f"{function.name} ({function.failures})" for function in group.functions)
-    recovered = f", {group.recovered} made good by a retry" if group.recovered else ""
+    functions = ", ".join(f"{function.name} ({function.failures:,})" for function in group.functions)
+    recovered = f", {group.recovered:,} made good by a retry" if group.recovered else ""
     how_often = f"{counted(group.failures, 'time')} {group.error_type}{recovered} ({group.share:.2%} of all attempts), "
     where = f", on {counted(len(group.nodes), 'node')}, in {functions}."
     return tag(

@@ -136,11 +136,18 @@ def _add_end(growing: dict[CauseKey, _Growing], situation: Situation) -> None:
     ending, jobs = situation.ending, situation.cut_off_jobs
     if ending.is_crash or ending.ended_at is None or not jobs:
         return
-    names = ", ".join(job.submission_id or job.job_id or "of no name" for job in jobs[:_JOBS_NAMED])
+    names = [job.submission_id or job.job_id or "of no name" for job in jobs]
     fact = Evidence("session", f"the cluster was ended: {ending.reason or 'nobody said why'}", ending.ended_at)
-    title = f"the cluster was ended while job {names} was at work"
+    title = f"the cluster was ended while {_jobs_at_work(names)} at work"
     told = Explanation(title, Sureness.CERTAIN, (fact,), to_ns(ending.ended_at), is_intended=True)
     growing[_END, ""] = _Growing(_END, told, told.at_ns, [fact], ends_job=True)
+
+
+def _jobs_at_work(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"job {names[0]} was"
+    more = f" and {len(names) - _JOBS_NAMED} more" if len(names) > _JOBS_NAMED else ""
+    return f"jobs {', '.join(names[:_JOBS_NAMED])}{more} were"
 
 
 def _add_waiting(growing: dict[CauseKey, _Growing], situation: Situation) -> None:

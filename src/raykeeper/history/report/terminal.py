@@ -53,8 +53,8 @@ class ReportScreen:
         about = f"job {report.job}" if report.job else "session"
         self._say(f"{about} of {report.namespace}/{report.cluster}/{report.session}: {words}", style)
         counts = report.counts
-        hidden = f", {counts.recovered} made good by a retry" if counts.recovered else ""
-        self._say(f"{counts.failures} of {counts.attempts} attempts failed{hidden}")
+        hidden = f", {counts.recovered:,} made good by a retry" if counts.recovered else ""
+        self._say(f"{counts.failures:,} of {counts.attempts:,} attempts failed{hidden}")
         for job in report.jobs:
             name = job.submission_id or job.job_id
             self._say(f"  job {name}: {job.status}{_code(job.exit_code)}", "dim")
@@ -70,16 +70,15 @@ class ReportScreen:
             self._say("\nalso" if report.first_cause else "\nhidden by retries, or asked for", "bold")
         for cause in others:
             asked_for = ", asked for" if cause.is_intended else ""
-            self._say(
-                f"  {cause.title} ({cause.sureness}{_at(cause.at)}, {_counted(cause.failures, 'failure')}{asked_for})"
-            )
+            how_often = f", {_counted(cause.failures, 'failure')}" if cause.failures else ""
+            self._say(f"  {cause.title} ({cause.sureness}{_at(cause.at)}{how_often}{asked_for})")
 
     def _group(self, group: FailureGroup, report: Report) -> None:
-        recovered = f", {group.recovered} made good by a retry" if group.recovered else ""
+        recovered = f", {group.recovered:,} made good by a retry" if group.recovered else ""
         self._say(f"\n{group.title}", "bold")
-        self._say(f"  {group.failures} of {group.error_type}{recovered}, {group.share:.2%} of all attempts")
+        self._say(f"  {group.failures:,} of {group.error_type}{recovered}, {group.share:.2%} of all attempts")
         self._say(f"  {_time(group.first_at)} to {_time(group.last_at)}, {_counted(len(group.nodes), 'node')}")
-        functions = ", ".join(f"{function.name} ({function.failures})" for function in group.functions)
+        functions = ", ".join(f"{function.name} ({function.failures:,})" for function in group.functions)
         self._say(f"  in {functions}")
         self._say(f"  because: {report.causes[group.cause].title} ({group.sureness})")
         if group.example:
@@ -112,7 +111,7 @@ def _harmless(line: str) -> str:
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _code(exit_code: int | None) -> str:

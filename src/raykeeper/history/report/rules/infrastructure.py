@@ -61,14 +61,17 @@ def _node_name(first: FailedAttempt) -> str:
 
 
 def crashed_worker(failed: FailureSet, situation: Situation) -> Explanation | None:
-    """The worker process ended without being asked to. That it did is certain; why, Ray does not know."""
+    """The worker process ended without being asked to. That it did is certain; why, Ray does not know.
+
+    Ray 2.52 tells of no worker's end, only that a task's worker died.
+    """
     first = failed.first
-    if failed.error_type not in OF_WORKER_LOSS or first.exit_type not in _CRASHES:
+    is_untold = failed.error_type == WORKER_DIED and first.exit_type is None and first.worker_id is not None
+    if failed.error_type not in OF_WORKER_LOSS or not (first.exit_type in _CRASHES or is_untold):
         return None
-    evidence = (
-        Evidence("worker", f"{first.exit_type}: {first.exit_detail or 'no detail'}", moment(first.worker_end_ns)),
-        Evidence("task", first.message or failed.error_type, moment(first.end_ns)),
-    )
+    said = f"{first.exit_type}: {first.exit_detail or 'no detail'}"
+    end = () if is_untold else (Evidence("worker", said, moment(first.worker_end_ns)),)
+    evidence = (*end, Evidence("task", first.message or failed.error_type, moment(first.end_ns)))
     at_ns = earlier(first.worker_end_ns, failed.first_ns)
     subject = first.actor_id or f"{first.job_id} {first.function}"  # tries of one task fail in various words
     return Explanation(_crash_title(first, situation), Sureness.LIKELY, evidence, at_ns, subject=subject)
@@ -76,7 +79,7 @@ def crashed_worker(failed: FailureSet, situation: Situation) -> Explanation | No
 
 def _crash_title(first: FailedAttempt, situation: Situation) -> str:
     name = first.name or first.function or "a task"
-    code = _EXIT_CODE.search(first.exit_detail or "")
+    code = _EXIT_CODE.search(first.exit_detail or first.message)
     how = f" with exit code {code[1]}" if code else ""
     if not first.actor_id:
         return f"the worker process that ran {name} died{how}"
