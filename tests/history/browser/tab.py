@@ -67,6 +67,7 @@ class Tab:
         """Be a window of that width, of somebody who likes it light or dark."""
         size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
         await self._tell("Emulation.setDeviceMetricsOverride", **size)
+        await self._tell("Emulation.setScrollbarsHidden", hidden=True)  # a picture of the whole page has none
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         await self._tell("Emulation.setEmulatedMedia", features=features)
 

@@ -199,6 +199,19 @@ async def test_a_worker_of_whose_end_nothing_is_recorded_died_all_the_same(tmp_p
     assert evidence(report) == message
 
 
+async def test_an_actor_out_of_restarts_is_explained_though_nothing_is_recorded_of_its_workers(tmp_path: Path) -> None:
+    cut = {
+        "errorType": "ACTOR_UNAVAILABLE",
+        "errorMessage": "temporarily unavailable: IOError: The actor was restarted",
+    }
+    died = {"reason": "WORKER_DIED", "errorMessage": f"The actor is dead because its worker process has died. {END}"}
+    called = {"errorType": "ACTOR_DIED", "errorMessage": died["errorMessage"]}
+    events = [*actor_died({"actorDiedErrorContext": died}, 7), *method(actor_task(1), "die", cut, 5, worker=WORKER)]
+    report = await report_of(tmp_path, [*events, *method(actor_task(2), "inc", called, 8)])
+    title = "the process of actor Counter died before Counter.die ended, and no restart was left"
+    assert first(report) == ("crashed_worker", title, Sureness.LIKELY, 2)
+
+
 async def test_an_actor_that_ended_itself_was_asked_to(tmp_path: Path) -> None:
     said = "Worker exit type: INTENDED_USER_EXIT Worker exit detail: Worker exits by request. exit_actor() is called."
     context = {"actorDiedErrorContext": {"reason": "WORKER_DIED", "errorMessage": said}}

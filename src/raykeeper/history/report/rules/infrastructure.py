@@ -15,6 +15,8 @@ _CRASHES = ("SYSTEM_ERROR", "USER_ERROR")
 """Exit types of workers that nobody asked to end."""
 OF_WORKER_LOSS = frozenset({WORKER_DIED, _ACTOR_DIED, "ACTOR_UNAVAILABLE"})
 """Errors that the death of a worker shows itself by. Others on the same worker came before it died."""
+_OF_CALLS = (WORKER_DIED, "ACTOR_UNAVAILABLE")
+"""Errors of calls that a worker had begun, or was given, when it died."""
 OF_NODE_LOSS = OF_WORKER_LOSS | {
     _NODE_DIED,
     "LOCAL_RAYLET_DIED",
@@ -66,7 +68,7 @@ def crashed_worker(failed: FailureSet, situation: Situation) -> Explanation | No
     Ray 2.52 tells of no worker's end, only that a task's worker died.
     """
     first = failed.first
-    is_untold = failed.error_type == WORKER_DIED and first.exit_type is None and first.worker_id is not None
+    is_untold = failed.error_type in _OF_CALLS and first.exit_type is None and first.worker_id is not None
     if failed.error_type not in OF_WORKER_LOSS or not (first.exit_type in _CRASHES or is_untold):
         return None
     said = f"{first.exit_type}: {first.exit_detail or 'no detail'}"
@@ -120,7 +122,7 @@ def dead_actor(failed: FailureSet, situation: Situation) -> Explanation | None:
 def _crash_of_actor(failed: FailureSet, situation: Situation) -> FailureSet | None:
     """The constructor that the actor died in, or the first call before these that it died in."""
     calls = [one for one in situation.sets if one.first.actor_id == failed.first.actor_id and one.id != failed.id]
-    crashes = [one for one in calls if one.first_ns < failed.first_ns and one.first.exit_type in _CRASHES]
+    crashes = [one for one in calls if one.first_ns < failed.first_ns and crashed_worker(one, situation)]
     made = [one for one in calls if crashed_constructor(one, situation)]
     return min(made or crashes, key=lambda one: one.first_ns, default=None)
 
