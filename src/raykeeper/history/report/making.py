@@ -55,9 +55,8 @@ async def make_report(asked: Asked, job: str | None = None) -> Report:
     sets = await _failure_sets(asked, scope)
     ending = _ending(asked, counted["cut_off"])
     facts = await asked.kube_facts()
-    situation = Situation(sets, scope.jobs, ending, _kubernetes(asked, facts), await read_capacity(asked))
-    waiting, unmade = await read_waiting(asked, scope.job_id), unmade_groups(asked)
-    explained = explain_all(replace(situation, waiting=waiting, unmade_groups=unmade))
+    situation = Situation(sets, scope.jobs, ending, _kubernetes(asked, facts))
+    explained = explain_all(await _with_waiting(asked, situation, scope.job_id))
     groups = [group_of(one, explained, counted["attempts"]) for one in sets[:GROUPS_LIMIT]]
     outcome = outcome_of(explained, sets, scope.jobs, is_over=ending.ended_at is not None)
     session = asked.session
@@ -96,6 +95,15 @@ async def _failure_sets(asked: Asked, scope: Scope) -> list[FailureSet]:
     rows = await asked.rows(FIRST_FAILURES, {"task_ids": ids, "message_limit": _MESSAGE_CHARS, "cut": CUT})
     firsts = {_key(attempt): attempt for attempt in map(failed_attempt, rows)}
     return [replace(one, first=uncoloured(firsts.get(_key(one.first), one.first))) for one in sets]
+
+
+async def _with_waiting(asked: Asked, situation: Situation, job_id: str | None) -> Situation:
+    """With what was waited for, and what there was to have: read only where something waited, for it is a long read."""
+    waiting = await read_waiting(asked, job_id) if situation.ending.cut_off else ()
+    unmade = unmade_groups(asked)
+    if not (waiting or unmade or any(one.never_ran for one in situation.sets)):
+        return situation
+    return replace(situation, waiting=waiting, unmade_groups=unmade, capacity=await read_capacity(asked))
 
 
 def _kubernetes(asked: Asked, facts: KubeFacts) -> Kubernetes:
