@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from raykeeper.history.endpoints.eventfiles import by_job, local_time, parse_eve
 from raykeeper.history.endpoints.filters import FilterColumn, to_condition, typed_filters
 from raykeeper.history.endpoints.joblist import merged_jobs
 from raykeeper.history.endpoints.logicalactors import asked_resources
+from raykeeper.history.endpoints.logicalresources import all_logical_resources
 from raykeeper.history.endpoints.nodepages import node_summaries
 from raykeeper.history.endpoints.nodestatistics import parse_statistics
 from raykeeper.history.endpoints.redaction import masked_deeply, masked_environment_text
@@ -176,23 +177,30 @@ def a_node(**more: Any) -> dict[str, Any]:
     return {**known, **more}
 
 
+AS_OF = datetime(2026, 11, 15, tzinfo=UTC)
 DEAD = {"state": "DEAD", "end_ns": 9_000_000, "death_reason": "UNEXPECTED_TERMINATION", "death_message": "gone"}
 
 
 def test_a_node_that_died_after_the_last_poll_is_dead() -> None:
     statistics = parse_statistics({"data": {"summary": [{"cpu": 1.5, "raylet": {"nodeId": "ab", "state": "ALIVE"}}]}})
-    [node] = node_summaries([a_node(**DEAD)], statistics)
+    [node] = node_summaries([a_node(**DEAD)], statistics, AS_OF)
     assert node["cpu"] == 1.5
     assert (node["raylet"]["state"], node["raylet"]["stateMessage"]) == ("DEAD", "Unexpected termination: gone")
 
 
 def test_a_node_that_was_never_polled_is_shown_without_statistics() -> None:
-    [node] = node_summaries([a_node()], parse_statistics({}))
+    [node] = node_summaries([a_node()], parse_statistics({}), AS_OF)
     assert (node["ip"], node["raylet"]["state"], node["raylet"]["resourcesTotal"]) == (
         "10.0.0.1",
         "ALIVE",
         {"CPU": 2.0},
     )
+
+
+def test_a_node_that_was_never_polled_says_what_it_offered_and_that_its_use_is_unknown() -> None:
+    row = a_node(resources_total='{"CPU":2.0,"memory":23215262976.0,"node:10.0.0.1":1.0,"worker":10.0}')
+    texts = all_logical_resources({"cd": "0.0/1.0 CPU"}, [row, a_node(node_id="cd")])
+    assert texts == {"ab": "2.0 CPU\n21.62GiB memory\n10.0 worker\n(use was not measured)", "cd": "0.0/1.0 CPU"}
 
 
 @pytest.mark.parametrize("body", [{}, {"data": None}, {"data": {"summary": [None, {}, {"raylet": None}]}}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from raykeeper.history.answers import dashboard_response
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.logicalactors import actors_of_node
+from raykeeper.history.endpoints.logicalresources import all_logical_resources
 from raykeeper.history.endpoints.nodes import state_message, to_ms
 from raykeeper.history.endpoints.nodestatistics import CORE_WORKERS, POLLED, NodeStatistics, last_statistics
 from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
@@ -32,6 +34,15 @@ _NO_MEMORY = {"rss": 0, "vms": 0}
 _NOT_MEASURED: dict[str, Any] = {"loadAvg": [None, None], "networkSpeed": [], "cmdline": [], "cpu": 0}
 
 
+_UNKNOWN_RAYLET: dict[str, Any] = {
+    "storeStats": {},
+    "rayletSocketName": "",
+    "objectStoreSocketName": "",
+    "metricsExportPort": 0,
+    "nodeTypeName": "",
+}
+
+
 async def get_nodes(request: Request, asked: Asked) -> Response:
     view = request.query_params.get("view")
     if view == "summary":
@@ -45,16 +56,16 @@ async def get_nodes(request: Request, asked: Asked) -> Response:
 
 
 async def _summarize(asked: Asked) -> Response:
-    statistics = last_statistics(asked)
-    summary = node_summaries(await asked.rows(NODES), statistics)
-    resources = dict(statistics.logical_resources)
+    statistics, rows = last_statistics(asked), await asked.rows(NODES)
+    summary = node_summaries(rows, statistics, asked.session.as_of)
+    resources = all_logical_resources(statistics.logical_resources, rows)
     return dashboard_response("Node summary fetched.", {"summary": summary, "nodeLogicalResources": resources})
 
 
 async def get_node(request: Request, asked: Asked) -> Response:
     node_id = request.path_params["node_id"]
     statistics = last_statistics(asked)
-    summaries = node_summaries(await asked.rows(NODES), statistics)
+    summaries = node_summaries(await asked.rows(NODES), statistics, asked.session.as_of)
     entry = next((entry for entry in summaries if entry["raylet"].get("nodeId") == node_id), None)
     found = unknown_node() if entry is None else {**_NOT_MEASURED, **entry}
     actors = camel_keys(await actors_of_node(asked, node_id))
@@ -63,11 +74,18 @@ async def get_node(request: Request, asked: Asked) -> Response:
     return dashboard_response("Node details fetched.", {"detail": node_detail(found, actors, workers)})
 
 
-def node_summaries(rows: list[Row], statistics: NodeStatistics) -> list[dict[str, Any]]:
+async def is_node_known(asked: Asked, node_id: str) -> bool:
+    """Whether events or the last poll tell of such a node."""
+    return node_id in last_statistics(asked).entries or any(
+        row["node_id"] == node_id for row in await asked.rows(NODES)
+    )
+
+
+def node_summaries(rows: list[Row], statistics: NodeStatistics, as_of: datetime) -> list[dict[str, Any]]:
     """Every node, in the order in which they came: as measured last, and dead if it died since."""
     known = {row["node_id"]: row for row in rows}
     polled = [updated_entry(entry, known.get(node_id)) for node_id, entry in statistics.entries.items()]
-    return [*polled, *(made_entry(row) for row in rows if row["node_id"] not in statistics.entries)]
+    return [*polled, *(made_entry(row, as_of) for row in rows if row["node_id"] not in statistics.entries)]
 
 
 def updated_entry(entry: Mapping[str, Any], row: Row | None) -> dict[str, Any]:
@@ -78,9 +96,10 @@ def updated_entry(entry: Mapping[str, Any], row: Row | None) -> dict[str, Any]:
     return {**entry, "raylet": {**raylet, **_death(row)}}
 
 
-def made_entry(row: Row) -> dict[str, Any]:
-    """A node of which nothing was measured."""
+def made_entry(row: Row, as_of: datetime) -> dict[str, Any]:
+    """A node of which nothing was measured; what only its machine knows is empty."""
     raylet = {
+        **_UNKNOWN_RAYLET,
         "objectStoreUsedMemory": 0,
         "objectStoreAvailableMemory": 0,
         "nodeId": row["node_id"],
@@ -96,7 +115,13 @@ def made_entry(row: Row) -> dict[str, Any]:
         CORE_WORKERS: [],
         **_death(row),
     }
-    return {"hostname": row["hostname"], "ip": row["node_ip"], "raylet": raylet, "tpus": []}
+    return {
+        "now": as_of.timestamp(),
+        "hostname": row["hostname"],
+        "ip": row["node_ip"],
+        "raylet": raylet,
+        "tpus": [],
+    }
 
 
 def node_detail(
