@@ -21,6 +21,7 @@ from raykeeper.history.answers import not_found_response
 from raykeeper.history.asked import Asked, MetricsLinks
 from raykeeper.history.database import Database
 from raykeeper.history.endpoints.routes import ENDPOINTS, Endpoint
+from raykeeper.history.failures import failure_response
 from raykeeper.history.ingest.jobs import Batch, MergeOrder, Slice
 from raykeeper.history.ingest.workbench import Limits, Workbench
 from raykeeper.history.logs.logstore import LogStore
@@ -86,7 +87,12 @@ def dashboard(asked: Asked) -> Starlette:
 
 def _answering(endpoint: Endpoint, asked: Asked):  # type: ignore[no-untyped-def]  # starlette names the type
     async def answer(request: Request) -> Response:
-        return await endpoint.answer(request, asked)
+        try:
+            return await endpoint.answer(request, asked)
+        except Exception as error:
+            if (response := failure_response(error)) is None:
+                raise
+            return response
 
     return answer
 

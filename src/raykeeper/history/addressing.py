@@ -12,8 +12,10 @@ from raykeeper.layout.keys import SessionId
 
 LATEST = "latest"
 """In the place of a session's name: the one of that cluster that started last."""
-NEWEST = (LATEST, "live")
-"""KubeRay's words for it: it proxies to a live cluster, where here the newest session is read from the store."""
+LIVE = "live"
+"""KubeRay's word for the session of a running cluster."""
+NEWEST = (LATEST, LIVE)
+"""Both lead to the session that started last, so that what pointed to a running cluster still works when it is gone."""
 SESSION_PATH = "/s/{namespace}/{cluster}/{session}"
 NAMESPACE_COOKIE, CLUSTER_COOKIE, SESSION_COOKIE = "cluster_namespace", "cluster_name", "session_name"
 OWNER_COOKIES = ("owner_kind", "owner_name")

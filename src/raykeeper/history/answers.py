@@ -24,6 +24,18 @@ class Unanswerable(Exception):
     """Ray's own handler fails on this request, so that a client sees 500 and no reason."""
 
 
+class NotThere(Unanswerable):
+    """Ray fails on it because what the request is about is not there."""
+
+
+class LogUnknown(Exception):
+    """There is no such log; the text is Ray's, which it answers with 500."""
+
+
+class LogRefused(LogUnknown):
+    """No log can be meant by what was asked for: an id that nothing has, or a path that leads out of `logs/`."""
+
+
 @dataclass(frozen=True)
 class Listed:
     """One page of a list, with how many there are. We never truncate, so all counts are exact."""

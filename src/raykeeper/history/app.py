@@ -16,7 +16,6 @@ from starlette.websockets import WebSocket
 from raykeeper.history.access import LocalNamesOnly, TokenAccess
 from raykeeper.history.addressing import SESSION_PATH, renew_cookies, session_of_cookies, session_of_path
 from raykeeper.history.answers import not_found_response, text_response
-from raykeeper.history.clusters import enter_cluster, list_clusters
 from raykeeper.history.endpoints.logs import list_logs
 from raykeeper.history.endpoints.logs_archive import get_archive
 from raykeeper.history.endpoints.logs_file import get_log
@@ -31,6 +30,9 @@ from raykeeper.history.keeper.serving import (
     operation_handlers,
     session_operation_handlers,
 )
+from raykeeper.history.kuberayapi.clusters import enter_cluster, list_clusters
+from raykeeper.history.kuberayapi.edge import kuberay_endpoints
+from raykeeper.history.kuberayapi.telling import AS_KUBERAY_TELLS
 from raykeeper.history.pages.assets import ASSETS_ROUTE, get_asset
 from raykeeper.history.pages.failed import AS_PAGE
 from raykeeper.history.pages.sessionpages import SESSION_PAGES, SessionPage
@@ -60,11 +62,11 @@ def make_app(parts: Parts) -> ASGIApp:
 
 def _own_routes(parts: Parts) -> list[BaseRoute]:
     """What is about no session, or leads to one."""
-    catalog = parts.catalog
+    live = parts.live
     kuberay: list[tuple[str, Handler]] = [
-        ("/clusters", lambda request: list_clusters(request, catalog)),
-        ("/enter_cluster/{namespace}/{kind}/{name}", lambda request: enter_cluster(request, catalog)),
-        ("/enter_cluster/{namespace}/{kind}/{name}/{session}", lambda request: enter_cluster(request, catalog)),
+        ("/clusters", lambda request: list_clusters(request, live)),
+        ("/enter_cluster/{namespace}/{kind}/{name}", lambda request: enter_cluster(request, live)),
+        ("/enter_cluster/{namespace}/{kind}/{name}/{session}", lambda request: enter_cluster(request, live)),
     ]
     healthy = PlainTextResponse("ok")
     return [
@@ -74,7 +76,7 @@ def _own_routes(parts: Parts) -> list[BaseRoute]:
         Route(ASSETS_ROUTE, get_asset),
         *(_route(parts, path, handler, AS_PROBLEM) for path, handler in operation_handlers(parts)),
         *(_route(parts, page.path, _site_page(parts, page), AS_PAGE) for page in SITE_PAGES),
-        *(_route(parts, path, handler) for path, handler in kuberay),
+        *(_route(parts, either, handler, name=path) for path, handler in kuberay for either in _with_and_without(path)),
     ]
 
 
@@ -88,30 +90,48 @@ def _by_path(parts: Parts) -> Mount:
         return parts.dashboard.answer(path, request)
 
     own = [_route(parts, page.path, _session_page(parts, page), AS_PAGE) for page in SESSION_PAGES]
-    routes = [*_session_routes(parts, session_of_path, is_by_cookies=False), *own, *_no_operations(parts)]
+    routes = [*_session_routes(parts), *own, *_no_operations(parts)]
     return Mount(SESSION_PATH, routes=[*routes, _route(parts, "/{path:path}", get_page, name="/s/{page}")])
 
 
+def _session_routes(parts: Parts) -> Iterator[BaseRoute]:
+    """All that Ray's dashboard answers about a session, in its words."""
+    yield from _operation_routes(parts, session_of_path)
+    for endpoint in (*_log_endpoints(parts), *ENDPOINTS):
+        yield _route(parts, endpoint.path, _session_handler(parts, endpoint))
+    yield _tail_route(parts, session_of_path)
+
+
 def _by_cookies(parts: Parts) -> Iterator[BaseRoute]:
-    """The same API at the root, for the session that KubeRay's cookies name."""
-    return _session_routes(parts, session_of_cookies, is_by_cookies=True)
+    """The same API at the root, for the session that KubeRay's cookies name and in KubeRay's words."""
+    yield from _operation_routes(parts, session_of_cookies)
+    for endpoint in kuberay_endpoints((*_log_endpoints(parts), *ENDPOINTS), parts.live):
+        handler = _cookie_handler(parts, endpoint)
+        for either in _with_and_without(endpoint.path):
+            yield _route(parts, either, handler, AS_KUBERAY_TELLS, name=endpoint.path)
+    yield _tail_route(parts, session_of_cookies)
+
+
+def _with_and_without(path: str) -> tuple[str, str]:
+    """The path without a slash behind it and with one: to KubeRay they are the same, and its clients use both."""
+    bare = path.rstrip("/")
+    return bare, f"{bare}/"
 
 
 def _no_operations(parts: Parts) -> Iterator[BaseRoute]:
     yield _route(parts, f"{KEEPER}/{{rest:path}}", no_operation, AS_PROBLEM)
 
 
-def _session_routes(parts: Parts, session_of: SessionOf, *, is_by_cookies: bool) -> Iterator[BaseRoute]:
+def _operation_routes(parts: Parts, session_of: SessionOf) -> Iterator[BaseRoute]:
     for path, handler in session_operation_handlers(parts, session_of):
         yield _route(parts, path, handler, AS_PROBLEM)
-    for endpoint in (*_log_endpoints(parts), *ENDPOINTS):
-        handler = _session_handler(parts, endpoint, session_of, is_by_cookies=is_by_cookies)
-        yield _route(parts, endpoint.path, handler)
 
+
+def _tail_route(parts: Parts, session_of: SessionOf) -> WebSocketRoute:
     async def tail(websocket: WebSocket) -> None:
         await _tail(websocket, parts, session_of)
 
-    yield WebSocketRoute("/api/jobs/{job_or_submission_id}/logs/tail", tail)
+    return WebSocketRoute("/api/jobs/{job_or_submission_id}/logs/tail", tail)
 
 
 def _log_endpoints(parts: Parts) -> tuple[Endpoint, ...]:
@@ -139,20 +159,28 @@ def _session_page(parts: Parts, page: SessionPage) -> Handler:
     return handle
 
 
-def _session_handler(parts: Parts, endpoint: Endpoint, session_of: SessionOf, *, is_by_cookies: bool) -> Handler:
+def _session_handler(parts: Parts, endpoint: Endpoint) -> Handler:
+    return lambda request: _answer(parts, endpoint, request, session_of_path(request))
+
+
+def _cookie_handler(parts: Parts, endpoint: Endpoint) -> Handler:
     async def handle(request: Request) -> Response:
-        session = session_of(request)
-        asked = await parts.ask(await parts.resolve(session) if is_by_cookies else session)
-        response = await endpoint.answer(request, asked)
-        if request.method == "HEAD" and isinstance(response, StreamingResponse):
-            response = Response(status_code=response.status_code, headers=dict(response.headers))
-        response.headers[AS_OF_HEADER] = asked.session.as_of.isoformat()
-        response.headers.update(progress_headers(asked.session))
-        if is_by_cookies:
-            renew_cookies(response, request)
+        session = await parts.resolve(session_of_cookies(request))
+        response = await _answer(parts, endpoint, request, session)
+        renew_cookies(response, request)
         return response
 
     return handle
+
+
+async def _answer(parts: Parts, endpoint: Endpoint, request: Request, session: SessionId) -> Response:
+    asked = await parts.ask(session)
+    response = await endpoint.answer(request, asked)
+    if request.method == "HEAD" and isinstance(response, StreamingResponse):
+        response = Response(status_code=response.status_code, headers=dict(response.headers))
+    response.headers[AS_OF_HEADER] = asked.session.as_of.isoformat()
+    response.headers.update(progress_headers(asked.session))
+    return response
 
 
 async def _tail(websocket: WebSocket, parts: Parts, session_of: SessionOf) -> None:

@@ -9,7 +9,14 @@ from math import ceil
 from starlette.responses import Response
 
 from raykeeper.errors import RaykeeperError, Unavailable
-from raykeeper.history.answers import InvalidQuery, Unanswerable, refused_response, text_response, trouble_response
+from raykeeper.history.answers import (
+    InvalidQuery,
+    LogUnknown,
+    Unanswerable,
+    refused_response,
+    text_response,
+    trouble_response,
+)
 from raykeeper.history.ingest.sessions import SessionMissing
 from raykeeper.storage.errors import ObjectMissing, StoreRefused
 
@@ -51,6 +58,8 @@ def failure_response(error: Exception) -> Response | None:
         return refused_response(str(error))
     if isinstance(error, Unanswerable):
         return trouble_response()
+    if isinstance(error, LogUnknown):
+        return text_response(str(error), 500)
     if (status := status_of(error)) is None:
         return None
     response = text_response(str(error), status)

@@ -10,6 +10,7 @@ from raykeeper.history.asked import Asked, ClusterFacts, Database, MetricsLinks,
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.ingest.sessions import SessionMissing
+from raykeeper.history.kuberayapi.live import LiveSessions, Presence
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.pages.dashboard import DashboardFiles
@@ -37,6 +38,12 @@ class Parts:
     links: MetricsLinks = field(default_factory=MetricsLinks)
     metrics: HistoryMetrics = field(default_factory=HistoryMetrics)
     kubernetes: ClusterFacts | None = None
+    presence: Presence | None = None
+    """Tells which RayClusters are gone; None where there is no Kubernetes to ask."""
+
+    @property
+    def live(self) -> LiveSessions:
+        return LiveSessions(self.catalog, self.heartbeats, self.presence)
 
     async def ask(self, session: SessionId) -> Asked:
         """The session and the means to read it. Raises SessionMissing."""

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import uvloop
@@ -24,6 +25,7 @@ from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
 from raykeeper.history.kubefacts.reading import KubeFactsReader
 from raykeeper.history.kuberay.overlay import KubeRayOverlay
+from raykeeper.history.kuberayapi.live import Presence
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.observer.wanted import is_wanted
 from raykeeper.history.pages.dashboard import find_dashboard
@@ -63,6 +65,8 @@ async def _answer(
         parts = await stack.enter_async_context(built_parts(settings, store, folder))
         if is_wanted(settings.kubernetes, environment):
             await stack.enter_async_context(_observing(settings, store, environment, parts.metrics.registry))
+            presence = await stack.enter_async_context(_presence(settings, environment))
+            parts = replace(parts, presence=presence)
         server = make_server(make_app(parts))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -107,6 +111,12 @@ def _observing(
     from raykeeper.history.observer.starting import observing
 
     return observing(settings.kubernetes, store, environment, registry)
+
+
+def _presence(settings: HistorySettings, environment: Mapping[str, str]) -> AbstractAsyncContextManager[Presence]:
+    from raykeeper.history.kuberayapi.presence import kubernetes_presence  # here for the same reason
+
+    return kubernetes_presence(settings.kubernetes, environment)
 
 
 def _store_settings(store: HistoryStoreSettings, environment: Mapping[str, str]) -> StoreSettings:

@@ -139,7 +139,6 @@ async def test_clusters_are_listed_in_kuberays_words(scene: Scene) -> None:
     [
         ("raycluster/train", "train"),
         ("raycluster/train/latest", "train"),
-        ("raycluster/train/live", "train"),
         (f"raycluster/train/{SESSION.session}", "train"),
         ("rayjob/nightly", "nightly"),
         (f"rayjob/nightly/{SESSION.session}", "nightly"),
@@ -211,15 +210,16 @@ async def test_cookies_lead_to_no_other_objects(scene: Scene, name: str) -> None
     assert (await ask(scene.app, "/api/version", headers={"Cookie": cookie})).status == 404
 
 
-async def test_latest_leads_to_the_session_that_started_last(scene: Scene) -> None:
+@pytest.mark.parametrize("word", ["latest", "live"])
+async def test_latest_leads_to_the_session_that_started_last(scene: Scene, word: str) -> None:
     older = SessionId("team-a", "train", "session_9999")
     await put_session(scene.store, older, started_at=STARTED_AT - timedelta(days=1))
     await put_session(scene.store)
     for rest in ("", "/", "/api/v0/tasks?limit=5&detail=1"):
-        answered = await ask(scene.app, f"/s/team-a/train/latest{rest}")
+        answered = await ask(scene.app, f"/s/team-a/train/{word}{rest}")
         assert answered.status == 302
         assert answered.headers["location"] == f"{session_url()}{rest or '/'}"
-    assert (await ask(scene.app, "/s/team-a/other/latest/")).status == 404
+    assert (await ask(scene.app, f"/s/team-a/other/{word}/")).status == 404
 
 
 async def test_a_session_that_is_not_there_is_not_found(scene: Scene) -> None:

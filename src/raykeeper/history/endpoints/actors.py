@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response, trouble_response
+from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints import ended
 from raykeeper.history.endpoints.captured import CAPTURED_ACTORS, captured_page
@@ -73,8 +73,8 @@ async def summarize_actors(request: Request, asked: Asked) -> Response:
             return summary_response(captured, actor_summary(counted_by_class(captured.rows)))
         rows = await asked.rows(ACTORS_BY_CLASS.format(relation=ended.ACTORS, where=where.sql), where.params)
         [total] = await asked.rows(COUNTED_ACTORS)
-    except (InvalidQuery, Unanswerable):
-        return trouble_response()  # Ray catches nothing here
+    except InvalidQuery as exc:
+        raise Unanswerable(str(exc)) from exc  # Ray catches nothing here
     summary = actor_summary(rows)
     counts = Listed([], total=total["actors"], after_source=total["actors"], matching=summary["total_actors"])
     return summary_response(counts, summary)

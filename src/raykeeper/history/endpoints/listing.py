@@ -10,14 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.answers import (
-    InvalidQuery,
-    Listed,
-    Unanswerable,
-    list_response,
-    refused_response,
-    trouble_response,
-)
+from raykeeper.history.answers import Listed, list_response
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.filters import (
     Columns,
@@ -57,14 +50,9 @@ class TableList:
 
 
 async def answer_list(request: Request, asked: Asked, list_rows: ListRows) -> Response:
-    """The list that a request asks for, or Ray's answer to a bad request."""
-    try:
-        listed = await list_rows(asked, parse_state_query(request.query_params))
-        listed = told_if_partial(asked.session, listed)
-    except InvalidQuery as error:
-        return refused_response(str(error))
-    except Unanswerable:
-        return trouble_response()
+    """The list that a request asks for. Raises InvalidQuery, and Unanswerable where Ray fails on it."""
+    listed = await list_rows(asked, parse_state_query(request.query_params))
+    listed = told_if_partial(asked.session, listed)
     if len(listed.rows) + len(listed.encoded) <= ROWS_AT_ONCE:
         return list_response(listed)
     return await asyncio.to_thread(list_response, listed)

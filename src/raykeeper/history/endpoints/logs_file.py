@@ -8,9 +8,8 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from raykeeper.history.answers import text_response
 from raykeeper.history.asked import Asked
-from raykeeper.history.endpoints.logs_resolve import Found, LogUnknown, find_log
+from raykeeper.history.endpoints.logs_resolve import Found, find_log
 from raykeeper.history.heartbeats import Heartbeats
 from raykeeper.history.logs.ansi import without_codes
 from raykeeper.history.logs.logquery import ALL_LINES, LogQuery, parse_log_query
@@ -18,12 +17,9 @@ from raykeeper.history.logs.logstore import FilePlace, LogStore
 
 
 async def get_log(request: Request, asked: Asked, logs: LogStore, heartbeats: Heartbeats) -> Response:
-    """Raises Unanswerable."""
+    """Raises Unanswerable and LogUnknown."""
     query = parse_log_query(request.query_params, request.path_params["media_type"])
-    try:
-        found = await find_log(asked, logs, query)
-    except LogUnknown as exc:
-        return text_response(str(exc), 500)
+    found = await find_log(asked, logs, query)
     pieces = await started(read_log(asked, logs, heartbeats, query, found))
     headers = {"Content-Disposition": attachment(query.download_name)}
     return StreamingResponse(pieces, headers=headers, media_type="text/plain")

@@ -6,6 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass
 
+from raykeeper.history.answers import LogRefused, LogUnknown
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.logs_jobs import find_job
 from raykeeper.history.logs.logquery import LogQuery, Suffix
@@ -25,10 +26,6 @@ TASK_ATTEMPTS = """
            stdout_start, stdout_end, stderr_start, stderr_end
     FROM tasks WHERE task_id = $task_id
 """
-
-
-class LogUnknown(Exception):
-    """There is no such log; the text is Ray's, which it answers with 500."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +77,12 @@ async def find_log(asked: Asked, logs: LogStore, query: LogQuery) -> Found:
 
 def _stored(files: NodeFiles, wanted: Wanted, session: str) -> StoredLog:
     path = path_under_logs(wanted.filename, session)
-    stored = files.by_path.get(path) if path else None
-    if stored is None:
-        raise LogUnknown(f"A file is not found at: {absolute_path(wanted.filename, session)}")
-    return stored
+    missing = f"A file is not found at: {absolute_path(wanted.filename, session)}"
+    if path is None:
+        raise LogRefused(missing)
+    if path not in files.by_path:
+        raise LogUnknown(missing)
+    return files.by_path[path]
 
 
 async def _wanted(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
@@ -107,14 +106,14 @@ async def _of_actor(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
     _check_id(query.actor_id, ACTOR_ID_BYTES)
     rows = await asked.rows(ACTOR, {"actor_id": query.actor_id})
     if not rows:
-        raise LogUnknown(f"Actor ID ActorID({query.actor_id}) not found.")
+        raise LogRefused(f"Actor ID ActorID({query.actor_id}) not found.")
     workers = [
         (transition["node_id"], transition["worker_id"])
         for transition in reversed(rows[0]["transitions"] or [])
         if transition["node_id"] and transition["worker_id"]
     ]
     if not workers:
-        raise LogUnknown(f"Worker ID for Actor ID ActorID({query.actor_id}) not found. Actor is not scheduled yet.")
+        raise LogRefused(f"Worker ID for Actor ID ActorID({query.actor_id}) not found. Actor is not scheduled yet.")
     for node_id, worker_id in dict.fromkeys(workers):
         if filename := await _worker_file(asked, logs, node_id, query.suffix, worker_id=worker_id):
             return Wanted(node_id, filename)
@@ -127,15 +126,15 @@ async def _of_task(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
     node_id, worker_id, actor_id = row["node_id"], row["worker_id"], row["actor_id"]
     attempt = f"{query.task_id}({query.attempt_number})"
     if node_id is None:
-        raise LogUnknown(f"Could not find log file for task attempt.{attempt} due to missing node info.")
+        raise LogRefused(f"Could not find log file for task attempt.{attempt} due to missing node info.")
     if row["stdout_file"] or row["stderr_file"]:
         return _range_of(node_id, row, query)
     if actor_id:
-        raise LogUnknown(ACTOR_TASK.format(actor_id=actor_id))
+        raise LogRefused(ACTOR_TASK.format(actor_id=actor_id))
     if worker_id and not _says_ranges(asked):
         filename = await _worker_file(asked, logs, node_id, query.suffix, worker_id=worker_id)
         return _wanted_file(query, node_id, filename)
-    raise LogUnknown(
+    raise LogRefused(
         f"Could not find log file for task attempt:{attempt}."
         f"Worker id = {worker_id}, node id = {node_id},log_info = None"
     )
@@ -144,13 +143,13 @@ async def _of_task(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
 async def _attempt(asked: Asked, query: LogQuery) -> Row:
     rows = await asked.rows(TASK_ATTEMPTS, {"task_id": query.task_id})
     if not rows:
-        raise LogUnknown(
+        raise LogRefused(
             f"Could not find log file for task: {query.task_id} (attempt {query.attempt_number}) "
             f"with suffix: {query.suffix}"
         )
     row = next((row for row in rows if row["attempt_number"] == query.attempt_number), None)
     if row is None:
-        raise LogUnknown(f"Could not find log file for task attempt:{query.task_id}({query.attempt_number})")
+        raise LogRefused(f"Could not find log file for task attempt:{query.task_id}({query.attempt_number})")
     return row
 
 
@@ -165,7 +164,7 @@ def _range_of(node_id: str, row: Row, query: LogQuery) -> Wanted:
     stream = f"std{query.suffix}"
     filename, start, end = (row[f"{stream}_{part}"] for part in ("file", "start", "end"))
     if not isinstance(filename, str) or not filename:
-        raise LogUnknown(f"Missing log filename info in {row} for task {query.task_id},attempt {query.attempt_number}")
+        raise LogRefused(f"Missing log filename info in {row} for task {query.task_id},attempt {query.attempt_number}")
     return Wanted(node_id, filename, start if isinstance(start, int) else 0, end if isinstance(end, int) else None)
 
 
@@ -202,9 +201,9 @@ def _check_id(text: str, size: int) -> None:
     try:
         length = len(bytes.fromhex(text))
     except ValueError as exc:
-        raise LogUnknown(str(exc)) from exc
+        raise LogRefused(str(exc)) from exc
     if length != size:
-        raise LogUnknown(f"ID string needs to have length {size}, got {length}")
+        raise LogRefused(f"ID string needs to have length {size}, got {length}")
 
 
 def _wanted_file(query: LogQuery, node_id: str | None, filename: str | None) -> Wanted:

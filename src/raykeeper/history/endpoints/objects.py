@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response, trouble_response
+from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response
 from raykeeper.history.asked import Asked
 from raykeeper.history.endpoints.filters import Columns, FilterColumn
 from raykeeper.history.endpoints.listing import answer_list, list_rows
@@ -46,8 +46,8 @@ async def summarize_objects(request: Request, asked: Asked) -> Response:
     try:
         query = StateQuery(filters=parse_filters(request.query_params), limit=MAX_LIMIT)
         listed = await object_page(asked, query)
-    except (InvalidQuery, Unanswerable):
-        return trouble_response()  # Ray catches nothing here
+    except InvalidQuery as exc:
+        raise Unanswerable(str(exc)) from exc  # Ray catches nothing here
     return summary_response(listed, object_summary(listed.rows))
 
 

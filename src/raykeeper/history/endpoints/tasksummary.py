@@ -9,13 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.answers import (
-    InvalidQuery,
-    Listed,
-    Unanswerable,
-    summary_response,
-    trouble_response,
-)
+from raykeeper.history.answers import InvalidQuery, Listed, Unanswerable, summary_response
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.captured_summary import captured_task_summary
 from raykeeper.history.endpoints.filters import to_condition, typed_filters
@@ -64,7 +58,7 @@ _remembered = RememberedBodies()
 
 
 async def summarize_tasks(request: Request, asked: Asked) -> Response:
-    """The frontend asks for one summary of every job, again and again, so answers are remembered."""
+    """The frontend asks for one summary of every job, again and again, so they are remembered. Raises Unanswerable."""
     try:
         parse_int(request.query_params.get("timeout", "30"))
         query = StateQuery(filters=parse_filters(request.query_params))
@@ -72,8 +66,8 @@ async def summarize_tasks(request: Request, asked: Asked) -> Response:
         session = asked.session
         key = (session.id, version_of(session, "task_list", "actors"), last_poll(session), query, summary_by)
         return await answer_remembered(_remembered, key, lambda: _summarize(asked, query, summary_by))
-    except (InvalidQuery, Unanswerable):
-        return trouble_response()  # Ray catches nothing here
+    except InvalidQuery as exc:
+        raise Unanswerable(str(exc)) from exc  # Ray catches nothing here
 
 
 async def _summarize(asked: Asked, query: StateQuery, summary_by: str) -> Response:

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.answers import InvalidQuery, json_response, trouble_response
+from raykeeper.history.answers import InvalidQuery, Unanswerable, json_response
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.filters import to_condition, typed_filters
 from raykeeper.history.endpoints.rayjson import optional_json
@@ -45,11 +45,12 @@ _OTHER_COLOUR = "generic_work"
 
 
 async def get_timeline(request: Request, asked: Asked) -> Response:
+    """Raises Unanswerable."""
     job_id = request.query_params.get("job_id")
     try:
         filters = typed_filters([Filter("job_id", "=", job_id)] if job_id else [], COLUMNS)
-    except InvalidQuery:
-        return trouble_response()  # Ray catches nothing here
+    except InvalidQuery as exc:
+        raise Unanswerable(str(exc)) from exc  # Ray catches nothing here
     where = to_condition(filters, COLUMNS)
     rows = await asked.rows(MEASURED_TASKS.format(where=where.sql), {**where.params, "row_limit": MAX_LIMIT})
     headers = _download_headers(request, asked, job_id)

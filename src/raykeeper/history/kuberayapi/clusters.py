@@ -9,20 +9,29 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.addressing import LATEST, NEWEST, session_cookies, set_cookies
+from raykeeper.history.addressing import LATEST, LIVE, NEWEST, session_cookies, set_cookies
 from raykeeper.history.answers import json_response, text_response
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.entries import CatalogEntry
+from raykeeper.history.kuberayapi.live import LiveSessions
 from raykeeper.layout.keys import SessionId
 
 _LISTED = 100  # as many as KubeRay lists
+_CLUSTER = "raycluster"
 _OWNERS = ("rayjob", "rayservice")
 _SESSION_NAME = re.compile(r"session_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6}(_.*)?")
 
 
-async def list_clusters(_: Request, catalog: Catalog) -> Response:
-    page = await catalog.page(_LISTED)
-    return json_response([cluster_response(entry) for entry in page.entries])
+async def list_clusters(_: Request, live: LiveSessions) -> Response:
+    listed = await live.list(_LISTED)
+    rows = [live_response(entry) for entry in listed.live] + [cluster_response(entry) for entry in listed.stored]
+    return json_response(rows)
+
+
+def live_response(entry: CatalogEntry) -> dict[str, Any]:
+    """The session of a running cluster in KubeRay's words; it writes this time as Go prints one."""
+    created = entry.start.started_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S +0000 UTC")
+    return cluster_response(entry) | {"sessionName": LIVE, "createTime": created}
 
 
 def cluster_response(entry: CatalogEntry) -> dict[str, Any]:
@@ -40,20 +49,30 @@ def cluster_response(entry: CatalogEntry) -> dict[str, Any]:
     return facts | {name: value for name, value in owner.items() if value}
 
 
-async def enter_cluster(request: Request, catalog: Catalog) -> Response:
+async def enter_cluster(request: Request, live: LiveSessions) -> Response:
     params = request.path_params
-    namespace, kind, name = params["namespace"], params["kind"].lower(), params["name"]
-    if kind != "raycluster" and kind not in _OWNERS:
+    namespace, kind, name, wanted = _asked_for(params)
+    if kind != _CLUSTER and kind not in _OWNERS:
         return text_response(f"kind {params['kind']} is unknown: use raycluster, rayjob or rayservice", 400)
-    wanted = params.get("session", LATEST)
-    session = await _find(catalog, namespace, kind, name, wanted)
-    if session is None:
+    session = await _find(live.catalog, namespace, kind, name, wanted)
+    is_live = session is not None and await live.is_live(session)
+    if session is None or (wanted == LIVE and not is_live):
         is_a_name = wanted in NEWEST or _SESSION_NAME.fullmatch(wanted)
         return text_response(f"{kind} {namespace}/{name} has no session {wanted}", 404 if is_a_name else 400)
-    response = json_response({"result": "success", "name": name, "namespace": namespace, "session": session.session})
+    shown = SessionId(session.namespace, session.cluster, LIVE if is_live else session.session)
+    response = json_response({"result": "success", "name": name, "namespace": namespace, "session": shown.session})
     owner = (kind, name) if kind in _OWNERS else ("", "")
-    set_cookies(response, session_cookies(session, *owner))
+    set_cookies(response, session_cookies(shown, *owner))
     return response
+
+
+def _asked_for(params: dict[str, str]) -> tuple[str, str, str, str]:
+    """Namespace, kind, name, session. KubeRay before 1.7, and its dashboard still, name a RayCluster without a kind."""
+    kind, name = params["kind"].lower(), params["name"]
+    is_old = "session" not in params and kind != _CLUSTER and kind not in _OWNERS
+    if is_old and (name in NEWEST or _SESSION_NAME.fullmatch(name)):
+        return params["namespace"], _CLUSTER, params["kind"], name
+    return params["namespace"], kind, name, params.get("session", LATEST)
 
 
 async def _find(catalog: Catalog, namespace: str, kind: str, name: str, session: str) -> SessionId | None:

@@ -6,11 +6,13 @@ A folder is there because a file below it is; empty ones are not known. Folders 
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 _ANY_FOLDERS = "**"
+_WILD = re.compile(r"[*?\[]")
 
 
 class InvalidPattern(ValueError):
@@ -26,6 +28,13 @@ def matching_names(paths: Iterable[str], pattern: str) -> list[str]:
     if not pattern.endswith("/"):
         names += ["/".join(file) for file in files if _matches(file, matchers, is_folder=False)]
     return sorted(names)
+
+
+def fixed_folder(pattern: str) -> str:
+    """The folder that every match is in, with a slash behind it; empty for `logs/` itself."""
+    *folders, _ = pattern.rstrip("/").split("/")
+    fixed = itertools.takewhile(lambda part: not _WILD.search(part), folders)
+    return "".join(f"{part}/" for part in fixed)
 
 
 def _folder_name(folder: tuple[str, ...]) -> str:

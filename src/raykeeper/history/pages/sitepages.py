@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.addressing import LATEST, SESSION_PATH
+from raykeeper.history.addressing import NEWEST, SESSION_PATH
 from raykeeper.history.answers import InvalidQuery
 from raykeeper.history.keeper.overview import comparison_of, recent_sessions_beside
 from raykeeper.history.pages.compare import compare_form_page, compare_page
@@ -43,7 +43,7 @@ SITE_PAGES = (
     SitePage("/compare", get_compare_page),
     SitePage("/search", get_search_page),
     SitePage("/clusters/{namespace}/{cluster}", get_cluster_page),
-    SitePage(f"/s/{{namespace}}/{{cluster}}/{LATEST}", redirect_to_latest),
-    SitePage(f"/s/{{namespace}}/{{cluster}}/{LATEST}/{{rest:path}}", redirect_to_latest),
+    *(SitePage(f"/s/{{namespace}}/{{cluster}}/{word}", redirect_to_latest) for word in NEWEST),
+    *(SitePage(f"/s/{{namespace}}/{{cluster}}/{word}/{{rest:path}}", redirect_to_latest) for word in NEWEST),
     SitePage(SESSION_PATH, add_slash),
 )

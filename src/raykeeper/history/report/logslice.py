@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from raykeeper.history.answers import LogUnknown
 from raykeeper.history.asked import Asked
-from raykeeper.history.endpoints.logs_resolve import Found, LogUnknown, find_log
+from raykeeper.history.endpoints.logs_resolve import Found, find_log
 from raykeeper.history.logs.logquery import LogQuery, Suffix
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.report.failures import FailedAttempt

@@ -1,0 +1,138 @@
+"""Where KubeRay's routes differ from Ray's: parameters it reads otherwise, names and headers it writes otherwise.
+
+Each is a variant around the endpoint that answers below `/s/…` too. Which status a failure has is `telling.py`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from raykeeper.history.answers import InvalidQuery, NotThere, dashboard_response, text_response
+from raykeeper.history.asked import Asked
+from raykeeper.history.endpoints.logicalactors import read_actors
+from raykeeper.history.endpoints.nodepages import is_node_known
+from raykeeper.history.endpoints.rayjson import camel_keys
+from raykeeper.history.endpoints.routes import Answer, Endpoint
+from raykeeper.history.kuberayapi.live import LiveSessions
+from raykeeper.history.logs.globs import fixed_folder
+from raykeeper.history.logs.groups import grouped
+from raykeeper.history.logs.logquery import to_int
+
+NO_STREAM = "Log streaming only available for live clusters"
+NOT_SERVED = 501
+
+Variant = Callable[[Request, Asked, Answer], Awaitable[Response]]
+
+_COLUMNS = {"task_type": "type", "task_name": "name"}
+"""What KubeRay calls the columns of tasks that can be filtered."""
+_FILTERS = ("filter_keys", "filter_predicates", "filter_values")
+_QUOTED_NAME = re.compile(r'filename="([\w.!#$&+^`|~-]+)"')
+_VIEWS = ("summary", "hostnamelist")
+
+
+def kuberay_endpoints(endpoints: Iterable[Endpoint], live: LiveSessions) -> Iterable[Endpoint]:
+    """The same endpoints as KubeRay answers them."""
+    variants = {**_VARIANTS, "/api/v0/logs/{media_type}": _log_variant(live)}
+    for endpoint in endpoints:
+        variant = variants.get(endpoint.path)
+        yield endpoint if variant is None else replace(endpoint, answer=_varied(variant, endpoint.answer))
+
+
+def _varied(variant: Variant, answer: Answer) -> Answer:
+    return lambda request, asked: variant(request, asked, answer)
+
+
+async def _list_tasks(request: Request, asked: Asked, answer: Answer) -> Response:
+    """Ray ignores a filter without a predicate; KubeRay refuses it, and has names of its own for two columns."""
+    params = request.query_params
+    keys, predicates, values = (params.getlist(name) for name in _FILTERS)
+    if not len(keys) == len(predicates) == len(values):
+        raise InvalidQuery(f"{len(keys)} filter_keys, {len(predicates)} filter_predicates, {len(values)} filter_values")
+    renamed = [
+        (name, _COLUMNS.get(text, text) if name == "filter_keys" else text) for name, text in params.multi_items()
+    ]
+    return await answer(_with_query(request, renamed), asked)
+
+
+async def _list_nodes(request: Request, asked: Asked, answer: Answer) -> Response:
+    view = request.query_params.get("view") or "summary"
+    if view.lower() not in _VIEWS:
+        raise InvalidQuery(f"view {view} is unknown: use summary or hostNameList")
+    return await answer(_with_query(request, [("view", view)]), asked)
+
+
+async def _get_node(request: Request, asked: Asked, answer: Answer) -> Response:
+    node_id = request.path_params["node_id"]
+    if not await is_node_known(asked, node_id):
+        raise NotThere(f"there is no node {node_id}")
+    return await answer(request, asked)
+
+
+async def _get_actor(request: Request, asked: Asked, _: Answer) -> Response:
+    wanted = request.path_params["actor_id"]
+    actor = (await read_actors(asked, "actor_id", [wanted])).get(wanted)
+    if actor is None:
+        response = dashboard_response("Actor not found.", {"detail": None}, 404)
+        response.status_code = 200  # an answer whose `result` is false
+        return response
+    return dashboard_response("Actor fetched.", {"detail": camel_keys(actor)})
+
+
+async def _list_logs(request: Request, asked: Asked, answer: Answer) -> Response:
+    """Names are relative to the folder that the pattern names, and files are grouped by those."""
+    response = await answer(request, asked)
+    folder = fixed_folder(request.query_params.get("glob", "*"))
+    if response.status_code != 200 or not folder:
+        return response
+    told = msgspec.json.decode(bytes(response.body))
+    names = [name.removeprefix(folder) for group in told["data"]["result"].values() for name in group]
+    return dashboard_response(told["msg"], {"result": grouped(sorted(name for name in names if name))})
+
+
+def _log_variant(live: LiveSessions) -> Variant:
+    async def get_log(request: Request, asked: Asked, answer: Answer) -> Response:
+        """An attempt of a file is its rotation of that number. A dead session has no streams."""
+        if request.path_params["media_type"] == "stream" and not await live.is_live(asked.session.id):
+            return text_response(NO_STREAM, NOT_SERVED)
+        params = dict(request.query_params)
+        attempt = to_int(params.get("attempt_number", "0"))
+        if params.get("filename") and attempt > 0:
+            params["filename"] += f".{attempt}"
+        response = await answer(_with_query(request, params.items()), asked)
+        # Its clients look for the bare name, which a header may have too.
+        disposition = response.headers.get("Content-Disposition", "")
+        response.headers["Content-Disposition"] = _QUOTED_NAME.sub(r"filename=\1", disposition)
+        return response
+
+    return get_log
+
+
+async def _get_health(request: Request, asked: Asked, answer: Answer) -> Response:
+    """Of what is not set up, KubeRay says that it does not serve it."""
+    response = await answer(request, asked)
+    if response.status_code != 200:
+        response.status_code = NOT_SERVED
+    return response
+
+
+def _with_query(request: Request, params: Iterable[tuple[str, str]]) -> Request:
+    return Request({**request.scope, "query_string": urlencode(list(params)).encode()}, request.receive)
+
+
+_VARIANTS: Mapping[str, Variant] = {
+    "/api/v0/tasks": _list_tasks,
+    "/api/v0/tasks/summarize": _list_tasks,
+    "/nodes": _list_nodes,
+    "/nodes/{node_id}": _get_node,
+    "/logical/actors/{actor_id}": _get_actor,
+    "/api/v0/logs": _list_logs,
+    "/api/grafana_health": _get_health,
+    "/api/prometheus_health": _get_health,
+}
