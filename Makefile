@@ -68,7 +68,7 @@ e2e: build ## tests on a real node with real Ray pods (root on Linux)
 soak: build ## faults that take minutes on purpose
 	@echo "--- soak"; $(RUN)/pytest -q -m soak --timeout 3600
 
-bench: build ## the benchmarks; BENCH="gets idle" runs some of them
+bench: build ## the benchmarks, three quarters of an hour; BENCH="gets idle" runs some of them, BENCH=--help lists all
 	@$(RUN)/python -m bench $(BENCH)
 
 pins: setup ## resolve the dependencies anew into requirements/

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -51,12 +52,37 @@ def show(figures: Iterable[Figure], machine: str) -> None:
     Console(width=160).print(table)
 
 
-def _cells(figure: Figure, documented: float | None) -> tuple[str, ...]:
+def show_rows(figures: Iterable[Figure], machine: str) -> None:
+    """Print the figures as rows of the documentation's tables."""
+    print(f"{machine}\n")
+    for figure in figures:
+        cells = (figure.name, f"{_bar(figure)} {figure.unit}" if figure.bar else "", _number(figure), figure.baseline)
+        print(f"| {' | '.join(cells)} |")
+
+
+def said(figure: Figure) -> str:
+    """One line: the figure, and whether its bar is reached."""
+    verdict = {None: "", True: f" ({_bar(figure)}: met)", False: f" ({_bar(figure)}: MISSED)"}[figure.is_met]
+    return f"{figure.name}: {_number(figure)} {figure.unit}{verdict}"
+
+
+def _number(figure: Figure) -> str:
+    """With three digits that count; none behind the point where there are three before it."""
+    if math.isnan(figure.value):
+        return "nothing"
+    return f"{figure.value:,.0f}" if abs(figure.value) >= 100 else f"{figure.value:,.3g}"
+
+
+def _bar(figure: Figure) -> str:
     sign = "<=" if figure.better == "less" else ">="
+    return "" if figure.bar is None else f"{sign} {figure.bar:,g}"
+
+
+def _cells(figure: Figure, documented: float | None) -> tuple[str, ...]:
     return (
         figure.name,
-        f"{figure.value:,.4g} {figure.unit}",
-        "" if figure.bar is None else f"{sign} {figure.bar:,g}",
+        f"{_number(figure)} {figure.unit}",
+        _bar(figure),
         {None: "", True: "met", False: "MISSED"}[figure.is_met],
         "" if documented is None else f"{documented:,g}",
         figure.baseline,

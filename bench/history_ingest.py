@@ -1,6 +1,6 @@
 """History: from segments in a bucket to tables. How long, and with how much memory of the whole process tree.
 
-`RAYKEEPER_BENCH_TASKS=10000,200000` chooses the sizes; the million takes two minutes to generate.
+`RAYKEEPER_BENCH_TASKS=10000,200000` chooses the sizes; ten million tasks (`10000000`) take half an hour.
 """
 
 from __future__ import annotations

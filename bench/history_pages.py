@@ -1,6 +1,6 @@
 """History: pages of sessions that were ingested before. The first one on a cold replica, and each of them warm.
 
-`RAYKEEPER_BENCH_TASKS=10000,200000` chooses the sizes; ten million tasks (`10000000`) take an hour to generate.
+`RAYKEEPER_BENCH_TASKS=10000,200000` chooses the sizes; ten million tasks (`10000000`) take half an hour.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from bench.figures import Figure
 from bench.history_ingest import chosen_sizes, ingest_elsewhere
 from bench.history_server import Bucket, Server, a_bucket, a_history_server
-from bench.resources import cpu_seconds, tree_mb
+from bench.resources import cpu_seconds, peak_mb
 from bench.sessions import SessionSpec, write_session
 
 BARS = {10_000: (0.3, 30, 200), 200_000: (0.5, 40, 400), 1_000_000: (1.0, 60, 600), 10_000_000: (4.0, 150, 1000)}
@@ -86,7 +86,7 @@ async def _measure(bucket: Bucket, spec: SessionSpec, cache: Path) -> list[Figur
         pages = pages_of(found["result"][0]["task_id"])
         looks = [await _looks(server, spec, name, path) for name, path in pages.items()]
         details = await _looks(server, spec, "details of 10,000 of a job's tasks", DETAILS)
-        return _figures(spec, cold, looks, details, tree_mb(server.pid))
+        return _figures(spec, cold, looks, details, peak_mb(server.pid))
 
 
 async def _looks(server: Server, spec: SessionSpec, name: str, path: str) -> Looks:
@@ -106,7 +106,7 @@ def _figures(spec: SessionSpec, cold: float, looks: list[Looks], details: Looks,
         Figure(f"{name}: cold open to the first page, over HTTP", cold, "s", cold_bar),
         *(_page_figure(name, item, warm_bar) for item in looks),
         _page_figure(name, details, DETAILS_MS),
-        Figure(f"{name}: memory of the server after all pages", memory, "MB RSS", memory_bar),
+        Figure(f"{name}: most memory of the server over all pages", memory, "MB RSS", memory_bar),
     ]
 
 

@@ -45,6 +45,8 @@ def pages_of(spec: SessionSpec) -> dict[str, str]:
         "report": f"{prefix}/report",
         "report of a job": f"{prefix}/report/05000000",
         "two runs": f"/compare?a={run}/01000000&b={run}/05000000",
+        "search in all sessions": "/search",
+        "search in a session": f"{prefix}/search",
     }
 
 
