@@ -74,7 +74,7 @@ async def test_every_tab_of_a_node_opens(tab: Tab, session_url: str, pictures: P
     for title, words in (
         ("RAYLET", ("--raylet_socket_name=",)),
         ("WORKER (16)", ("Executed tasks: ", "ray::ServeController", "2026/11/15 20:12:27")),
-        ("ACTOR (23)", ("detached_counter",)),
+        ("ACTOR (23)", ("to_be_killed",)),
     ):
         await tab.click(title, "button")
         await tab.shows(words)
@@ -88,7 +88,7 @@ async def test_every_tab_of_a_node_that_was_never_measured_opens(tab: Tab, unmea
     for title, word in (
         ("RAYLET", "Node Manager Port"),
         ("WORKER (0)", "CPU Times"),
-        ("ACTOR (23)", "detached_counter"),
+        ("ACTOR (23)", "to_be_killed"),
     ):
         await tab.click(title, "button")
         await tab.shows([word])
@@ -98,7 +98,7 @@ async def test_every_tab_of_a_node_that_was_never_measured_opens(tab: Tab, unmea
 async def test_the_tables_of_a_job_unfold(tab: Tab, session_url: str) -> None:
     await tab.open(f"{session_url}#/jobs/{JOB}")
     await tab.click("Actor Table")
-    await tab.shows(["detached_counter"])
+    await tab.shows(["to_be_killed"])
     await tab.click("Placement Group Table")
     await tab.shows(["pg_infeasible"])
     assert faults_of(tab.traffic, session_url) == []
