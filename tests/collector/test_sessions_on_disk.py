@@ -130,7 +130,8 @@ def test_a_post_start_hook_may_name_the_node_of_the_current_session(scene: Scene
     assert scene.nodes(OTHER) == []
 
 
-def test_what_a_hook_wrote_before_the_session_began_is_another_sessions_node(scene: Scene) -> None:
+def test_what_a_hook_wrote_before_the_session_began_is_an_earlier_sessions_node(scene: Scene) -> None:
+    a_session(scene.root, OTHER)
     session = a_session(scene.root)
     for path in (session, session / "logs"):
         os.utime(path, (2000, 2000))
@@ -138,6 +139,14 @@ def test_what_a_hook_wrote_before_the_session_began_is_another_sessions_node(sce
     assert scene.nodes() == []
     written(scene.root / "raylet_node_id", NODE_B.encode(), at=2010)
     assert scene.nodes() == [NODE_B]
+
+
+def test_what_a_hook_wrote_is_the_first_sessions_node_whenever_that_was(scene: Scene) -> None:
+    session = a_session(scene.root)
+    for path in (session, session / "logs"):
+        os.utime(path, (2000, 2000))
+    written(scene.root / "raylet_node_id", NODE_A.encode(), at=1990)
+    assert scene.nodes() == [NODE_A]
 
 
 def test_the_log_of_a_post_start_hook_names_the_node_it_waited_for() -> None:

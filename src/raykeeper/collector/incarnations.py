@@ -49,12 +49,13 @@ def observe_incarnations(session: Path) -> list[NodeIncarnation]:
     return sorted(found.values(), key=lambda node: (node.appeared_ns, node.log_index or 0))
 
 
-def observe_hook_files(root: Path, session: Path) -> NodeIncarnation | None:
-    """What a `postStart` hook wrote beside the sessions since this one began: its node, if it is the last one.
+def observe_hook_files(root: Path, session: Path, *, is_first: bool) -> NodeIncarnation | None:
+    """What a `postStart` hook wrote beside the sessions: the node of this one, if it is the last one.
 
-    What is older was written for another session: Ray's container was restarted, and the hook waits for its raylet.
+    Where there was a session before, what is older than this one was written for that: Ray's container was restarted,
+    and the hook waits for its raylet.
     """
-    first_file = observe_first_file(session)
+    first_file = None if is_first else observe_first_file(session)
     began_ns = int(first_file.timestamp() * _NANOSECONDS) if first_file else 0
     for name in HOOK_FILES:
         try:

@@ -140,6 +140,7 @@ class SessionWatch:
                 self._sessions[name] = SessionOnDisk(name, path)
                 log.info("session found", session=name)
                 self._tell(SessionAppeared(self._sessions[name]))
+        for name in paths:
             if self._may_have_news(self._sessions[name]):
                 self._look_for_nodes(name)
         self._by_name = tuple(sorted(self._sessions.values(), key=lambda session: session.name))
@@ -178,8 +179,9 @@ class SessionWatch:
         session = self._sessions[name]
         known = {node.node_id: node for node in session.incarnations}
         seen = observe_incarnations(session.path)
-        if name == self._current and not seen and (hooked := observe_hook_files(self._root, session.path)):
-            seen = [hooked]
+        if name == self._current and not seen:
+            hooked = observe_hook_files(self._root, session.path, is_first=len(self._sessions) == 1)
+            seen = [hooked] if hooked else []
         for node in seen:
             known[node.node_id] = _kept(known.get(node.node_id), node)
         nodes = tuple(sorted(known.values(), key=lambda node: (node.appeared_ns, node.log_index or 0)))
