@@ -199,7 +199,7 @@ def test_a_node_that_was_never_polled_is_shown_without_statistics() -> None:
 
 def test_a_node_that_was_never_polled_says_what_it_offered_and_that_its_use_is_unknown() -> None:
     row = a_node(resources_total='{"CPU":2.0,"memory":23215262976.0,"node:10.0.0.1":1.0,"worker":10.0}')
-    texts = all_logical_resources({"cd": "0.0/1.0 CPU"}, [row, a_node(node_id="cd")])
+    texts = all_logical_resources({"cd": "0.0/1.0 CPU"}, [row, a_node(node_id="cd"), a_node(**DEAD, node_id="ef")])
     assert texts == {"ab": "2.0 CPU\n21.62GiB memory\n10.0 worker\n(use was not measured)", "cd": "0.0/1.0 CPU"}
 
 

@@ -16,8 +16,9 @@ _UNITS = ("GiB", "MiB", "KiB")
 
 
 def all_logical_resources(measured: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, Any]:
-    """One text for each node: as it was measured, or else what the node said of itself when it came."""
-    made = {row["node_id"]: offered_text(optional_json(row["resources_total"]) or {}) for row in rows}
+    """One text for each node: as it was measured, or else what one that lives said of itself when it came."""
+    alive = [row for row in rows if row["state"] == "ALIVE"]
+    made = {row["node_id"]: offered_text(optional_json(row["resources_total"]) or {}) for row in alive}
     return {**{node_id: text for node_id, text in made.items() if text}, **measured}
 
 
