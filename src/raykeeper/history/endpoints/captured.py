@@ -7,7 +7,7 @@ in memory by the rules that the tables are filtered by.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raykeeper.history.answers import Listed
 from raykeeper.history.asked import Asked, Row
@@ -16,6 +16,7 @@ from raykeeper.history.endpoints.listing import list_rows
 from raykeeper.history.endpoints.polledrows import polled_rows
 from raykeeper.history.endpoints.statequery import StateQuery
 from raykeeper.history.endpoints.taskrow import LISTED_COLUMNS
+from raykeeper.history.endpoints.untold import UNTOLD, WARNING, untold_rows
 
 ANY_EVENTS = "SELECT 1 FROM {table} WHERE has_definition LIMIT 1"
 
@@ -53,11 +54,17 @@ CAPTURED_WORKERS = CapturedList(
 
 
 async def captured_rows(asked: Asked, captured: CapturedList) -> list[Row] | None:
-    """All rows of a list that was captured; None where events tell more, or nobody captured anything."""
+    """All rows of a list that events tell nothing of, captured or untold; None where there are none, or events."""
     rows = polled_rows(asked.session, captured.name, captured.identity)
-    if rows is None or await asked.rows(ANY_EVENTS.format(table=captured.name)):
+    if rows is None and captured.name not in UNTOLD:
+        return None  # without a look at the table: that of tasks is not fetched for this
+    if await has_events(asked, captured):
         return None
-    return rows
+    return rows if rows is not None else await untold_rows(asked, captured.name) or None
+
+
+async def has_events(asked: Asked, captured: CapturedList) -> bool:
+    return bool(await asked.rows(ANY_EVENTS.format(table=captured.name)))
 
 
 async def captured_page(asked: Asked, query: StateQuery, captured: CapturedList, columns: Columns) -> Listed | None:
@@ -68,4 +75,8 @@ async def captured_page(asked: Asked, query: StateQuery, captured: CapturedList,
     if query.excludes_drivers:
         rows = [row for row in rows if row.get("type") != "DRIVER_TASK"]
     shown = dict.fromkeys([*captured.listed, *(rows[0] if rows and query.is_detailed else ())])
-    return list_rows(rows, query, columns, tuple(shown), key=lambda row: tuple(row[name] for name in captured.identity))
+    listed = list_rows(
+        rows, query, columns, tuple(shown), key=lambda row: tuple(row[name] for name in captured.identity)
+    )
+    is_untold = polled_rows(asked.session, captured.name, captured.identity) is None
+    return replace(listed, warnings=(WARNING,)) if is_untold else listed

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from raykeeper.history.answers import LogRefused, LogUnknown
 from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.logs_jobs import find_job
+from raykeeper.history.endpoints.nodestatistics import last_statistics
+from raykeeper.history.endpoints.untold import untold_actor
 from raykeeper.history.logs.logquery import LogQuery, Suffix
 from raykeeper.history.logs.logstore import LogStore, NodeFiles
 from raykeeper.history.logs.places import absolute_path, path_under_logs
@@ -52,7 +54,10 @@ class Found:
 async def node_of_ip(asked: Asked, node_ip: str) -> str | None:
     """The node that had this address last."""
     rows = await asked.rows(NODE_OF_IP, {"node_ip": node_ip})
-    return rows[0]["node_id"] if rows else None
+    if rows:
+        return str(rows[0]["node_id"])
+    entries = last_statistics(asked).entries
+    return next((node_id for node_id, entry in entries.items() if entry.get("ip") == node_ip), None)
 
 
 async def is_node(asked: Asked, logs: LogStore, node_id: str) -> bool:
@@ -105,13 +110,11 @@ async def _of_actor(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
     """The last incarnation that left a file: those before it ran elsewhere and have files of their own."""
     _check_id(query.actor_id, ACTOR_ID_BYTES)
     rows = await asked.rows(ACTOR, {"actor_id": query.actor_id})
-    if not rows:
+    untold = None if rows else await untold_actor(asked, query.actor_id)
+    if not rows and untold is None:
         raise LogRefused(f"Actor ID ActorID({query.actor_id}) not found.")
-    workers = [
-        (transition["node_id"], transition["worker_id"])
-        for transition in reversed(rows[0]["transitions"] or [])
-        if transition["node_id"] and transition["worker_id"]
-    ]
+    lives = [untold] if untold else reversed(rows[0]["transitions"] or [])
+    workers = [(life["node_id"], life["worker_id"]) for life in lives if life["node_id"] and life["worker_id"]]
     if not workers:
         raise LogRefused(f"Worker ID for Actor ID ActorID({query.actor_id}) not found. Actor is not scheduled yet.")
     for node_id, worker_id in dict.fromkeys(workers):

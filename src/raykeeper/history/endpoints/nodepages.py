@@ -49,8 +49,8 @@ async def get_nodes(request: Request, asked: Asked) -> Response:
         key = (polled_at(asked.session, POLLED), version_of(asked.session, "nodes"))
         return await answer_remembered(_remembered, key, lambda: _summarize(asked))
     if view is not None and view.lower() == "hostnamelist":
-        rows = await asked.rows(NODES)
-        names = sorted({row["hostname"] for row in rows if row["state"] == "ALIVE"})
+        summaries = node_summaries(await asked.rows(NODES), last_statistics(asked), asked.session.as_of)
+        names = sorted({entry["hostname"] for entry in summaries if entry["raylet"].get("state") == "ALIVE"})
         return dashboard_response("Node hostname list fetched.", {"hostNameList": names})
     return dashboard_response(f"Unknown view {view}", {}, 500)
 

@@ -1,0 +1,85 @@
+"""A cluster whose GCS never reached its agent: no event of nodes, actors and jobs, and yet they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp
+
+from asking import ask
+from ingest_scene import local_store
+from raycapture import HEAD, NODES, SESSION, RayCapture, RecordedNode, put_into
+from raykeeper.history.app import make_app
+from raykeeper.history.endpoints.untold import WARNING
+from raykeeper.history.program import built_parts
+from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
+from raykeeper.storage.settings.urls import parse_store_url
+
+PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
+OF_TASKS = ("TASK_", "ACTOR_TASK_")
+
+
+class CaptureWithoutGcs(RayCapture):
+    """The recorded run as workers alone told it."""
+
+    def events(self, node: RecordedNode, until: datetime) -> Iterator[dict[str, Any]]:
+        return (event for event in super().events(node, until) if event["eventType"].startswith(OF_TASKS))
+
+
+@pytest.fixture
+async def app(raycapture: RayCapture, tmp_path: Path) -> AsyncIterator[ASGIApp]:
+    await put_into(local_store(tmp_path / "bucket"), CaptureWithoutGcs(raycapture.folder), "final")
+    url = f"file://{tmp_path / 'bucket'}"
+    async with built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), tmp_path) as parts:
+        yield make_app(parts)
+
+
+async def rows(app: ASGIApp, kind: str) -> list[dict[str, Any]]:
+    result = (await ask(app, f"{PREFIX}/api/v0/{kind}?detail=1&limit=10000")).body["data"]["result"]
+    assert result["warnings"] == [WARNING]
+    assert result["total"] == len(result["result"])
+    return list(result["result"])
+
+
+def said(capture: RayCapture, path: str) -> Any:
+    return next(recorded.body for recorded in capture.requests("final") if recorded.path == path)
+
+
+async def test_nodes_are_those_of_the_last_poll(app: ASGIApp, raycapture: RayCapture) -> None:
+    theirs = said(raycapture, "/api/v0/nodes?detail=True&limit=10000")["data"]["result"]["result"]
+    kept = ("node_id", "node_ip", "is_head_node", "state", "node_name", "resources_total", "labels", "start_time_ms")
+    assert [{name: row[name] for name in kept} for row in await rows(app, "nodes")] == [
+        {name: row[name] for name in kept} for row in theirs
+    ]
+    hosts = await ask(app, f"{PREFIX}/nodes?view=hostNameList")
+    assert len(hosts.body["data"]["hostNameList"]) == len(NODES)
+    log = await ask(app, f"{PREFIX}/api/v0/logs/file?node_ip={HEAD.ip}&filename=raylet.out&lines=1")
+    assert log.status == 200
+
+
+async def test_actors_are_those_that_tasks_tell_of(app: ASGIApp, raycapture: RayCapture) -> None:
+    theirs = said(raycapture, "/logical/actors")["data"]["actors"]
+    ours = {row["actor_id"]: row for row in await rows(app, "actors")}
+    assert ours.keys() <= theirs.keys()
+    assert len(ours) > 5
+    alive = {id_ for id_, actor in theirs.items() if actor["state"] == "ALIVE" and id_ in ours}
+    assert {ours[id_]["state"] for id_ in alive} == {"ALIVE"}
+    assert [
+        (ours[i]["node_id"], theirs[i]) for i in alive if ours[i]["node_id"] != theirs[i]["address"]["nodeId"]
+    ] == []
+    assert [
+        (row["job_id"], theirs[id_]["jobId"]) for id_, row in ours.items() if row["job_id"] != theirs[id_]["jobId"]
+    ] == []
+    logical = (await ask(app, f"{PREFIX}/logical/actors")).body["data"]["actors"]
+    assert logical.keys() == ours.keys()
+    logs = [await ask(app, f"{PREFIX}/api/v0/logs/file?actor_id={id_}") for id_ in alive]
+    assert {answered.status for answered in logs} == {200}
+
+
+async def test_a_list_that_events_tell_of_has_no_warning(app: ASGIApp) -> None:
+    result = (await ask(app, f"{PREFIX}/api/v0/tasks?limit=1")).body["data"]["result"]
+    assert result["warnings"] is None
