@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from asking import ask
 from ingest_scene import local_store
 from raycapture import HEAD, NODES, SESSION, RayCapture, RecordedNode, put_into
 from raykeeper.history.app import make_app
+from raykeeper.history.database import Database
 from raykeeper.history.endpoints.untold import WARNING
 from raykeeper.history.program import built_parts
 from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
@@ -30,11 +32,29 @@ class CaptureWithoutGcs(RayCapture):
         return (event for event in super().events(node, until) if event["eventType"].startswith(OF_TASKS))
 
 
+class CaptureWithoutActors(CaptureWithoutGcs):
+    """Of these, what is about no actor."""
+
+    def events(self, node: RecordedNode, until: datetime) -> Iterator[dict[str, Any]]:
+        return (
+            event
+            for event in super().events(node, until)
+            if event.get("taskDefinitionEvent", {}).get("taskType", "NORMAL_TASK") == "NORMAL_TASK"
+            and not event["eventType"].startswith("ACTOR_")
+        )
+
+
 @pytest.fixture
 async def app(raycapture: RayCapture, tmp_path: Path) -> AsyncIterator[ASGIApp]:
-    await put_into(local_store(tmp_path / "bucket"), CaptureWithoutGcs(raycapture.folder), "final")
-    url = f"file://{tmp_path / 'bucket'}"
-    async with built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), tmp_path) as parts:
+    async with serving(CaptureWithoutGcs(raycapture.folder), tmp_path) as app:
+        yield app
+
+
+@asynccontextmanager
+async def serving(capture: RayCapture, folder: Path) -> AsyncIterator[ASGIApp]:
+    await put_into(local_store(folder / "bucket"), capture, "final")
+    url = f"file://{folder / 'bucket'}"
+    async with built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), folder) as parts:
         yield make_app(parts)
 
 
@@ -78,6 +98,26 @@ async def test_actors_are_those_that_tasks_tell_of(app: ASGIApp, raycapture: Ray
     assert logical.keys() == ours.keys()
     logs = [await ask(app, f"{PREFIX}/api/v0/logs/file?actor_id={id_}") for id_ in alive]
     assert {answered.status for answered in logs} == {200}
+
+
+async def test_a_session_without_actors_says_so_without_a_look_at_its_tasks(
+    raycapture: RayCapture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    query = Database.query
+
+    async def noted(self: Database, sql: str, *rest: Any) -> list[dict[str, Any]]:
+        statements.append(sql)
+        return await query(self, sql, *rest)
+
+    async with serving(CaptureWithoutActors(raycapture.folder), tmp_path) as app:
+        tasks = (await ask(app, f"{PREFIX}/api/v0/tasks?limit=1")).body["data"]["result"]
+        assert tasks["total"] > 5
+        monkeypatch.setattr(Database, "query", noted)
+        actors = (await ask(app, f"{PREFIX}/api/v0/actors")).body["data"]["result"]
+    assert actors["result"] == []
+    assert statements
+    assert [sql for sql in statements if "task_list" in sql] == []
 
 
 async def test_a_list_that_events_tell_of_has_no_warning(app: ASGIApp) -> None:

@@ -20,6 +20,11 @@ WARNING = (
     "those of the last poll, and actors those that tasks tell of, without how they ended."
 )
 
+ANY_ACTORS = """
+    SELECT 1 FROM task_summary WHERE type = 'ACTOR_CREATION_TASK' GROUP BY ALL HAVING sum(tasks) > 0
+"""
+"""A session that had no actors is told by its summary, whatever the number of its tasks."""
+
 ACTORS_OF_TASKS = """
     SELECT actor_id, any_value(job_id) AS job_id,
            arg_max(func_or_class_name, attempt_number) FILTER (type = 'ACTOR_CREATION_TASK') AS func_or_class_name,
@@ -56,6 +61,8 @@ async def untold_actor(asked: Asked, actor_id: str) -> Row | None:
 
 
 async def _actors(asked: Asked, which: str = "TRUE", **params: object) -> list[Row]:
+    if not await asked.rows(ANY_ACTORS):
+        return []
     rows = await asked.rows(ACTORS_OF_TASKS.format(which=which), params)
     return [{**row, **_place(row["place"])} for row in rows]
 
