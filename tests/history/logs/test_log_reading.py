@@ -18,7 +18,8 @@ from raykeeper.history.logs.ansi import without_codes
 from raykeeper.history.logs.indexes import PackIndexes
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.logs.reading import LogReader
-from raykeeper.layout.logs import StoredLog
+from raykeeper.layout.logs import DELETED, StoredLog
+from raykeeper.layout.packs import Gap
 from raykeeper.storage.local.localstore import LocalStore
 from raykeeper.storage.settings.storesettings import StoreSettings
 from raykeeper.storage.store import ObjectStore
@@ -89,6 +90,20 @@ async def test_rotation_does_not_mix_files(store: ObjectStore, logs: LogStore) -
     await packs.put()
     assert await text_of(logs, "raylet.out") == b"new\n"
     assert await text_of(logs, "raylet.out.1") == b"old\nend of old\n"
+
+
+async def test_a_name_is_its_successors_also_where_the_end_of_the_first_file_comes_to_a_server_that_looks(
+    store: ObjectStore, clock: ManualClock, logs: LogStore
+) -> None:
+    packs = PackBuilder(store)
+    packs.add("raylet.out", b"first\n", generation="2-1")
+    packs.add("raylet.out", b"second\n", generation="1-2")  # by a clock that was set back in between
+    await packs.put()
+    assert await text_of(logs, "raylet.out") == b"first\n"
+    packs.writer.add_gap(Gap("raylet.out", "2-1", 6, 0, DELETED))
+    await packs.put()
+    clock.advance(5)
+    assert await text_of(logs, "raylet.out") == b"second\n"
 
 
 async def test_a_file_rewritten_in_place_has_its_last_version(store: ObjectStore, logs: LogStore) -> None:

@@ -145,5 +145,6 @@ def _extend(known: StoredLog, more: StoredLog) -> None:
     known.frames += more.frames
     known.gaps += more.gaps
     known.is_whole |= more.is_whole
+    known.is_deleted |= more.is_deleted
     if more.last_read_ns >= known.last_read_ns and more.path:
         known.path, known.last_read_ns = more.path, more.last_read_ns
