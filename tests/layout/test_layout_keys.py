@@ -13,6 +13,7 @@ from raykeeper.layout.keys import (
     CatalogKey,
     EventSegmentKey,
     KubeFactsKey,
+    LogIndexKey,
     LogPackKey,
     ObservedKey,
     PolledKey,
@@ -21,6 +22,7 @@ from raykeeper.layout.keys import (
     SessionId,
     parse_catalog_key,
     parse_kube_facts_key,
+    parse_log_index_key,
     parse_observed_key,
     parse_polled_key,
     parse_sealed_key,
@@ -55,6 +57,8 @@ def test_keys_are_those_of_the_contract() -> None:
     assert ObservedKey("9c", "team-a", "train", "3f").key == "v1/observed/9c/team-a~train~3f"
     assert keys.table_key(SESSION, "tasks", "ab12") == f"{data}/tables/tasks/ab12.parquet"
     assert keys.manifest_key(SESSION, 3) == f"{data}/tables/manifests/000000003.json"
+    indexes = LogIndexKey(SESSION, NODE, "ab" * 16, 720)
+    assert indexes.key == f"{data}/tables/log-indexes/{NODE}/{'ab' * 16}-720.msgpack.zst"
     entry = CatalogKey(date(2026, 11, 15), SESSION, "start")
     assert entry.key == "v1/catalog/2026-11-15/team-a~train~session_2026-11-15_19-11-48_425996_9.start.json"
 
@@ -72,6 +76,17 @@ def test_a_sealed_key_gives_its_facts_back(
     facts = kind(session, node, ns, sequence)
     assert parse_sealed_key(facts.key) == facts
     assert type(parse_sealed_key(facts.key)) is kind
+
+
+@given(session=sessions, node=names, digest=st.binary(min_size=16, max_size=16), packs=st.integers(1, 10**8))
+def test_a_key_of_log_indexes_gives_its_facts_back(session: SessionId, node: str, digest: bytes, packs: int) -> None:
+    facts = LogIndexKey(session, node, digest.hex(), packs)
+    assert parse_log_index_key(facts.key) == facts
+
+
+@pytest.mark.parametrize("name", ["ab-1.msgpack.zst", f"{'ab' * 16}-01.msgpack.zst", f"{'ab' * 16}.msgpack.zst"])
+def test_what_is_no_key_of_log_indexes_is_not_taken_for_one(name: str) -> None:
+    assert parse_log_index_key(LogIndexKey.prefix(SESSION, NODE) + name) is None
 
 
 @given(session=sessions, name=names, ms=st.integers(min_value=10**12, max_value=9 * 10**12))

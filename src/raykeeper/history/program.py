@@ -22,12 +22,13 @@ from raykeeper.history.catalog import Catalog
 from raykeeper.history.database import Database, DatabaseSettings
 from raykeeper.history.heap import give_memory_back
 from raykeeper.history.heartbeats import Heartbeats
-from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
+from raykeeper.history.ingest.sessions import OnFinal, Sessions, SessionsSettings
 from raykeeper.history.kubefacts.reading import KubeFactsReader
 from raykeeper.history.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.kuberayapi.live import Presence
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.observer.wanted import is_wanted
+from raykeeper.history.opened import OpenedSession
 from raykeeper.history.pages.dashboard import find_dashboard
 from raykeeper.history.parts import Parts
 from raykeeper.history.serving import make_server, open_listener
@@ -86,7 +87,7 @@ async def built_parts(settings: HistorySettings, store: StoreSettings, folder: P
     database = Database(folder, DatabaseSettings(memory_bytes=settings.cache.query_memory_bytes))
     logs, kubernetes = LogStore(objects, clock), KubeFactsReader(objects)
     summaries = SummaryWriter(objects, lambda session: Asked(session, database, logs, kubernetes=kubernetes))
-    sessions.on_final = summaries.write
+    sessions.on_final = _finisher(summaries, logs)
     try:
         yield Parts(
             catalog=Catalog(objects, clock),
@@ -101,7 +102,18 @@ async def built_parts(settings: HistorySettings, store: StoreSettings, folder: P
         )
     finally:
         await sessions.close()
+        await logs.close()
         await database.close()
+
+
+def _finisher(summaries: SummaryWriter, logs: LogStore) -> OnFinal:
+    """What the first replica that reads a session to its end does for all others."""
+
+    async def finish(session: OpenedSession) -> None:
+        if await summaries.write(session):
+            logs.collect(session.id)
+
+    return finish
 
 
 def _observing(

@@ -228,6 +228,28 @@ def manifest_key(session: SessionId, number: int) -> str:
     return f"{manifests_prefix(session)}{number:09d}.json"
 
 
+def log_indexes_prefix(session: SessionId) -> str:
+    return f"{session.prefix}tables/log-indexes/"
+
+
+@dataclass(frozen=True, order=True)
+class LogIndexKey:
+    """Copies of the indexes of many log packs of one node; named after the packs, and says how many they are."""
+
+    session: SessionId
+    node_id: str
+    digest: str
+    packs: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.prefix(self.session, self.node_id)}{self.digest}-{self.packs}.msgpack.zst"
+
+    @staticmethod
+    def prefix(session: SessionId, node_id: str) -> str:
+        return f"{log_indexes_prefix(session)}{to_segment(node_id)}/"
+
+
 def hour_of(unix_ns: int) -> str:
     """The UTC hour as keys spell it, such as `2026-11-15T19`."""
     return datetime.fromtimestamp(unix_ns // _NANOSECONDS, UTC).strftime("%Y-%m-%dT%H")
@@ -247,6 +269,9 @@ _KUBE_FACTS = re.compile(
     r"v1/data/(?P<namespace>[^/]+)/(?P<cluster>[^/]+)/kube/(?P<uid>[^/]+)/(?P<ns>\d{19})\.ndjson\.zst"
 )
 _OBSERVED = re.compile(r"v1/observed/(?P<observer>[^/]+)/(?P<namespace>[^/~]+)~(?P<cluster>[^/~]+)~(?P<uid>[^/~]+)")
+_LOG_INDEX = re.compile(
+    _SESSION_PATH + r"tables/log-indexes/(?P<node>[^/]+)/(?P<digest>[0-9a-f]{32})-(?P<packs>\d{1,9})\.msgpack\.zst"
+)
 _SEALED_KINDS: dict[tuple[str, str], type[SealedKey]] = {
     (kind.folder, kind.suffix): kind for kind in (EventSegmentKey, LogPackKey, RejectsKey)
 }
@@ -299,6 +324,15 @@ def parse_observed_key(key: str) -> ObservedKey | None:
         return None
     names = ("observer", "namespace", "cluster", "uid")
     return _confirmed(key, lambda: ObservedKey(*(from_segment(found[name]) for name in names)))
+
+
+def parse_log_index_key(key: str) -> LogIndexKey | None:
+    """The facts in the key of collected log indexes; None for any other key."""
+    if not (found := _LOG_INDEX.fullmatch(key)):
+        return None
+    return _confirmed(
+        key, lambda: LogIndexKey(_session(found), from_segment(found["node"]), found["digest"], int(found["packs"]))
+    )
 
 
 class _Keyed(Protocol):

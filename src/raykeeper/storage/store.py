@@ -100,6 +100,10 @@ class ObjectStore(ABC):
         except ObjectMissing:
             return None
 
+    async def is_computed(self, key: str) -> bool:  # noqa: ARG002 - asked of stores that show other layouts
+        """Whether the object is worked out from others whenever it is read, so that copies of it are worth nothing."""
+        return False
+
     async def tail(self, key: str, length: int) -> ObjectTail:
         """The last `length` bytes, or all of a shorter object."""
         size = (await self.stat(key)).size

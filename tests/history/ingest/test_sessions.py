@@ -38,7 +38,7 @@ from raykeeper.history.ingest.manifests import newest_manifest
 from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
 from raykeeper.history.ingest.sweeping import sweep_tables
 from raykeeper.history.opened import OpenedSession
-from raykeeper.layout.keys import SessionId, end_record_key, manifests_prefix
+from raykeeper.layout.keys import LogIndexKey, SessionId, end_record_key, manifests_prefix
 from raykeeper.storage.store import ObjectStore
 
 NOW = datetime.now(UTC)
@@ -236,8 +236,11 @@ async def test_table_files_that_no_manifest_names_go_after_an_hour(store: Object
     assert newest is not None
     assert await sweep_tables(store, SESSION, newest.manifest, newest.number, datetime.now(UTC)) == []
     in_two_hours = datetime.fromtimestamp(datetime.now(UTC).timestamp() + 7200, UTC)
+    indexes = LogIndexKey(SESSION, HEAD, "ab" * 16, 20).key
+    await store.put(indexes, b"of no manifest")
     swept = await sweep_tables(store, SESSION, newest.manifest, newest.number, in_two_hours)
     assert len(swept) > 5
+    assert await store.find(indexes), "what is collected of log packs stays"
     async with replica(store, tmp_path / "c") as third:
         opened = await third.open(SESSION)
         assert await opened_tasks(opened) == 4

@@ -30,22 +30,27 @@ class SummaryWriter:
         self._ask = ask
         self._written: OrderedDict[SessionId, datetime] = OrderedDict()
 
-    async def write(self, session: OpenedSession) -> None:
-        """Have the summary of a final session in the catalog. A store that cannot take it now gets it another time."""
+    async def write(self, session: OpenedSession) -> bool:
+        """Have the summary of a final session in the catalog; whether it was not there.
+
+        A store that cannot take it now gets it another time.
+        """
         if session.record is None or self._written.get(session.id) == session.as_of:
-            return
+            return False
         key = CatalogKey(session.record.started_at.date(), session.id, "summary").key
         try:
-            if not await self._is_there(key, session.as_of):
+            is_new = not await self._is_there(key, session.as_of)
+            if is_new:
                 summary = await summarize(self._ask(session))
                 await self._store.put(key, encode_record(summary))
                 log.info("session summarized", session=str(session.id), jobs=len(summary.jobs))
         except RaykeeperError as exc:
             log.warning("session could not be summarized", session=str(session.id), error=str(exc))
-            return
+            return False
         self._written[session.id] = session.as_of
         while len(self._written) > _REMEMBERED:
             self._written.popitem(last=False)
+        return is_new
 
     async def _is_there(self, key: str, as_of: datetime) -> bool:
         data = await self._store.find(key)

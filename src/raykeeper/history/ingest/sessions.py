@@ -25,7 +25,7 @@ from raykeeper.storage.store import ObjectStore
 
 log = Log("raykeeper.history")
 
-OnFinal = Callable[[OpenedSession], Awaitable[None]]
+OnFinal = Callable[[OpenedSession], Awaitable[object]]
 
 SESSIONS_LIMIT = 200
 """Sessions kept ready; the longest unused are let go of."""

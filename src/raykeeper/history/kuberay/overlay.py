@@ -101,6 +101,9 @@ class KubeRayOverlay(ObjectStore):
         adapted = await self._adapted(key)
         return await self._store.stat(key) if adapted is None else adapted.stat
 
+    async def is_computed(self, key: str) -> bool:
+        return await self._adapted(key) is not None
+
     async def get_file(self, key: str, path: Path) -> None:
         adapted = await self._adapted(key)
         if adapted is None:

@@ -1,5 +1,7 @@
 """The indexes of a session's log packs: listed as they come, each read once, kept for the nodes somebody looks at.
 
+Many are read out of collected copies; what no copy has is read from the packs, and collected once its hour is over.
+
 A listing goes on from the hour before the newest pack; all is listed again now and then, because a node whose clock is
 wrong files its packs under another hour.
 """
@@ -12,17 +14,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from raykeeper.clock import Clock
+from raykeeper.history.logs.collected import COLLECTED_FROM, CollectedIndexes, Found, NodeCollections
+from raykeeper.history.logs.collecting import Collecting
+from raykeeper.history.logs.packends import PackEnds
 from raykeeper.layout.keys import LogPackKey, SessionId, hour_of, parse_sealed_key
+from raykeeper.layout.logindexes import CopiedIndex, copied_index
 from raykeeper.layout.logs import StoredLog, collect_logs
-from raykeeper.layout.packs import DamagedPack, PackIndex, index_size, parse_index
+from raykeeper.layout.packs import DamagedPack, PackIndex
 from raykeeper.logs import Log
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
 
 _LISTING_SECONDS = 2.0  # collectors ship user output every 5 s, so nothing is missed by looking every 2 s
 _RELIST_SECONDS = 300.0
-_HOUR_NS = 3600 * 1_000_000_000
-_TAIL_BYTES = 64 * 1024  # the index of nearly every pack
+_SECOND_NS = 1_000_000_000
+_HOUR_NS = 3600 * _SECOND_NS
 _READ_AT_ONCE = 32  # 2 MB in all
 MAX_FRAMES = 300_000  # about 100 MB of memory; the nodes looked at longest ago are forgotten beyond that
 
@@ -33,11 +39,14 @@ log = Log("raykeeper.history.logs")
 class NodeLogs:
     """All log files of one node incarnation, as far as its packs tell."""
 
+    collections: NodeCollections
     logs: dict[str, StoredLog] = field(default_factory=dict)
     """By generation."""
     damaged: dict[str, str] = field(default_factory=dict)
     """Packs that could not be read, and why: what they held is missing above."""
     packs: set[str] = field(default_factory=set)
+    uncollected: dict[str, CopiedIndex] = field(default_factory=dict)
+    """What no collected copy has yet, by pack."""
     frames: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -48,6 +57,15 @@ class NodeLogs:
             known = self.logs.setdefault(generation, more)
             if known is not more:
                 _extend(known, more)
+
+    def take_closed(self, now_ns: int) -> dict[str, CopiedIndex]:
+        """What is worth collecting: enough packs of hours that are over. It is not told again."""
+        hour = hour_of(now_ns)
+        closed = {key: copied for key, copied in self.uncollected.items() if copied.hour < hour}
+        if len(closed) < COLLECTED_FROM:
+            return {}
+        self.uncollected = {key: copied for key, copied in self.uncollected.items() if key not in closed}
+        return closed
 
 
 @dataclass
@@ -69,7 +87,9 @@ class PackIndexes:
         self._max_frames = max_frames
         self._listings: OrderedDict[SessionId, _Listing] = OrderedDict()
         self._nodes: OrderedDict[tuple[SessionId, str], NodeLogs] = OrderedDict()
-        self._reads = asyncio.Semaphore(_READ_AT_ONCE)
+        self._ends = PackEnds(store, _READ_AT_ONCE)
+        self._collected = CollectedIndexes(store)
+        self._collecting = Collecting(store, self._collected)
 
     async def node_ids(self, session: SessionId) -> list[str]:
         """Nodes that ever shipped a log, sorted."""
@@ -82,15 +102,26 @@ class PackIndexes:
     async def of_node(self, session: SessionId, node_id: str) -> NodeLogs:
         """The log files of one node; none for a node that shipped nothing."""
         packs = (await self._listing(session)).packs.get(node_id, {})
-        node = self._nodes.setdefault((session, node_id), NodeLogs())
+        node = self._nodes.setdefault((session, node_id), NodeLogs(NodeCollections(session, node_id)))
         self._nodes.move_to_end((session, node_id))
         async with node.lock:
             unread = {key: size for key, size in packs.items() if key not in node.packs}
-            found = await asyncio.gather(*(self._read(key, size, node) for key, size in unread.items()))
-            node.add((key, index) for key, index in zip(unread, found, strict=True) if index is not None)
+            found = await self._read_new(unread, node)
+            node.add((key, found.indexes[key]) for key in unread if key in found.indexes)
             node.packs |= unread.keys()
+            node.collections.known |= found.objects
+        if closed := node.take_closed(int(self._clock.now().timestamp()) * _SECOND_NS):
+            self._collecting.collect_read(node.collections, closed)
         self._forget_some()
         return node
+
+    def collect(self, session: SessionId) -> None:
+        """Have the indexes of a session that is final collected after a while, so that any replica opens it quickly."""
+        self._collecting.collect_session(session, lambda: self.packs(session))
+
+    async def close(self) -> None:
+        """Stop collecting."""
+        await self._collecting.close()
 
     async def _listing(self, session: SessionId) -> _Listing:
         listing = self._listings.setdefault(session, _Listing())
@@ -114,24 +145,27 @@ class PackIndexes:
         if not after:
             listing.all_listed_at = now
 
+    async def _read_new(self, packs: Mapping[str, int], node: NodeLogs) -> Found:
+        collected = Found({})
+        if await self._collected.are_of_use(packs):
+            collected = await self._collected.find(node.collections, packs)
+        singly = {key: size for key, size in packs.items() if key not in collected.indexes}
+        read = await asyncio.gather(*(self._read(key, size, node) for key, size in singly.items()))
+        indexes = {key: index for key, index in zip(singly, read, strict=True) if index is not None}
+        if self._collecting.may_write:
+            session = node.collections.session
+            node.uncollected |= {key: copied_index(session, key, packs[key], one) for key, one in indexes.items()}
+        return Found(collected.indexes | indexes, collected.objects)
+
     async def _read(self, key: str, size: int, node: NodeLogs) -> PackIndex | None:
         try:
-            async with self._reads:
-                return await self._read_index(key, size)
+            return await self._ends.read(key, size)
         except DamagedPack as exc:
             node.damaged[key] = str(exc)
             log.warning("log pack cannot be read", pack=key, cause=str(exc))
         except ObjectMissing:
             log.info("log pack is gone", pack=key)
         return None
-
-    async def _read_index(self, key: str, size: int) -> PackIndex:
-        expected = min(size, _TAIL_BYTES)  # no more than there is: some stores refuse that, and have to be asked again
-        tail = await self._store.read_range(key, size - expected, expected) if size else b""
-        needed = index_size(tail)
-        if len(tail) < needed <= size:
-            tail = await self._store.read_range(key, size - needed, needed)
-        return parse_index(tail)
 
     def _forget_some(self) -> None:
         frames = sum(node.frames for node in self._nodes.values())

@@ -46,6 +46,14 @@ class LogStore:
         """Keys and sizes of all packs by node."""
         return await self._indexes.packs(session)
 
+    def collect(self, session: SessionId) -> None:
+        """Have the logs of a session that is final open quickly on any replica, after a while."""
+        self._indexes.collect(session)
+
+    async def close(self) -> None:
+        """Stop what goes on in the background."""
+        await self._indexes.close()
+
     async def files(self, session: SessionId, node_id: str) -> NodeFiles:
         node = await self._indexes.of_node(session, node_id)
         by_path = {path: stored for path, stored in newest_by_path(node.logs.values()).items() if path}
