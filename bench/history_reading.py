@@ -17,7 +17,7 @@ from bench.history_server import Bucket, Server, a_bucket, a_history_server
 from bench.search import FRAME_BYTES, PACK_TEXT_BYTES, TEXT_BYTES, log_frames
 from bench.servers import in_parallel
 from bench.sessions import STARTED, SessionSpec, write_session
-from raykeeper.layout.keys import CatalogKey, LogPackKey, SessionId
+from raykeeper.layout.keys import CatalogKey, LogPackKey, SessionId, log_indexes_prefix
 from raykeeper.layout.packs import PackWriter
 from raykeeper.layout.records import CatalogEnd, CatalogStart, encode_record
 from raykeeper.storage.store import ObjectStore
@@ -25,11 +25,12 @@ from raykeeper.storage.store import ObjectStore
 SESSIONS, DAYS = 10_000, 100
 SPEC = SessionSpec(1000, cluster="reading")
 LOOKS = 20
+COLLECTING_SECONDS = 30
 _NS = 1_000_000_000
 
 
 def run() -> Iterator[Figure]:
-    """Each by a server that never saw the store; then again and again."""
+    """Each by a server that never saw the store, after another one read it; then again and again."""
     with a_bucket("sessions") as bucket, tempfile.TemporaryDirectory() as cache:
         yield from asyncio.run(_list_of_sessions(bucket, Path(cache)))
     with a_bucket("slices") as bucket, tempfile.TemporaryDirectory() as cache:
@@ -55,15 +56,31 @@ async def _put_entry(store: ObjectStore, number: int) -> None:
 
 
 async def _slice_of_a_log(bucket: Bucket, cache: Path) -> list[Figure]:
+    """By a server that never saw the store, of a session whose log indexes another one collected when it read them."""
     store = bucket.open()
     await write_session(store, SPEC)
-    async with a_history_server(bucket, cache) as before:
+    async with a_history_server(bucket, _folder(cache, "before")) as before:
         task = json.loads(await before.ask(SPEC, "api/v0/tasks?detail=1&limit=1"))["data"]["result"]["result"][0]
-    await _write_file(store, task["node_id"], Path(task["task_log_info"]["stdout_file"]).name)
-    async with a_history_server(bucket, cache) as server:
-        await server.ask(SPEC, "api/v0/tasks?limit=1")
         path = f"api/v0/logs/file?task_id={task['task_id']}&attempt_number=0"
+        await _write_file(store, task["node_id"], Path(task["task_log_info"]["stdout_file"]).name)
+    async with a_history_server(bucket, _folder(cache, "reader")) as reader:
+        await reader.ask(SPEC, path)
+        await _collected(store)
+    async with a_history_server(bucket, _folder(cache, "measured")) as server:
+        await server.ask(SPEC, "api/v0/tasks?limit=1")
         return await _cold_and_warm("a task's lines out of 2 GB", 100, lambda: server.ask(SPEC, path))
+
+
+def _folder(cache: Path, name: str) -> Path:
+    folder = cache / name
+    folder.mkdir()
+    return folder
+
+
+async def _collected(store: ObjectStore) -> None:
+    async with asyncio.timeout(COLLECTING_SECONDS):
+        while not [stat async for stat in store.list(log_indexes_prefix(SPEC.id))]:  # noqa: ASYNC110 - asks a server
+            await asyncio.sleep(0.1)
 
 
 async def _write_file(store: ObjectStore, node: str, name: str) -> None:
