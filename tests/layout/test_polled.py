@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from raykeeper.layout.names import to_segment
@@ -26,6 +27,18 @@ def test_json_comes_back_byte_for_byte(body: bytes) -> None:
 def test_what_is_no_json_comes_back_as_text(body: bytes, text: str) -> None:
     answer = PolledAnswer(path="/x", polled_at=AT, status=200, body=polled_body(body))
     assert bytes(decode_polled(encode_polled(answer)).body).decode() == text
+
+
+def test_json_that_is_nested_too_deeply_to_be_read_comes_back_as_text() -> None:
+    body = b"[" * 5000 + b"]" * 5000
+    answer = PolledAnswer(path="/x", polled_at=AT, status=200, body=polled_body(body))
+    assert bytes(decode_polled(encode_polled(answer)).body) == b'"%b"' % body
+
+
+def test_a_record_that_is_nested_too_deeply_is_damaged() -> None:
+    body = msgspec.Raw(b"[" * 5000 + b"]" * 5000)
+    with pytest.raises(DamagedAnswer):
+        decode_polled(encode_polled(PolledAnswer(path="/x", polled_at=AT, status=200, body=body)))
 
 
 @pytest.mark.parametrize("path", ["/timezone", "/api/v0/placement_groups?detail=1&limit=10000"])

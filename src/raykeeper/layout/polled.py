@@ -38,7 +38,7 @@ def decode_polled(data: bytes) -> PolledAnswer:
         if zstandard.frame_content_size(data) > LIMIT_BYTES:
             raise DamagedAnswer(f"more than {LIMIT_BYTES} bytes")
         return decode_record(zstandard.ZstdDecompressor().decompress(data), PolledAnswer)
-    except (zstandard.ZstdError, msgspec.DecodeError) as exc:
+    except (zstandard.ZstdError, msgspec.DecodeError, RecursionError) as exc:
         raise DamagedAnswer(str(exc)) from exc
 
 
@@ -47,6 +47,6 @@ def polled_body(body: bytes) -> msgspec.Raw:
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
         body.decode()  # the check above does not look inside strings
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the last: nested too deeply for a reader
         return msgspec.Raw(msgspec.json.encode(body.decode(errors="replace")))
     return msgspec.Raw(body)
