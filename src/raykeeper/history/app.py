@@ -16,6 +16,8 @@ from starlette.websockets import WebSocket
 from raykeeper.history.access import LocalNamesOnly, TokenAccess
 from raykeeper.history.addressing import SESSION_PATH, renew_cookies, session_of_cookies, session_of_path
 from raykeeper.history.answers import not_found_response, text_response
+from raykeeper.history.endpoints.kept import ROUTE as KEPT_ROUTE
+from raykeeper.history.endpoints.kept import KeptAnswers
 from raykeeper.history.endpoints.logs import list_logs
 from raykeeper.history.endpoints.logs_archive import get_archive
 from raykeeper.history.endpoints.logs_file import get_log
@@ -52,7 +54,7 @@ log = Log("raykeeper.history.app")
 
 def make_app(parts: Parts) -> ASGIApp:
     """Everything the server answers."""
-    app = Starlette(routes=[*_own_routes(parts), _by_path(parts), *_by_cookies(parts), *_no_operations(parts)])
+    app = Starlette(routes=[*_own_routes(parts), _by_path(parts), *_by_cookies(parts)])
     app.router.redirect_slashes = False  # Ray does not redirect either, and a guess would cost a request
     app.add_exception_handler(HTTPException, _as_ray_says)
     if parts.access.mode == "token":
@@ -90,8 +92,13 @@ def _by_path(parts: Parts) -> Mount:
         return parts.dashboard.answer(path, request)
 
     own = [_route(parts, page.path, _session_page(parts, page), AS_PAGE) for page in SESSION_PAGES]
-    routes = [*_session_routes(parts), *own, *_no_operations(parts)]
-    return Mount(SESSION_PATH, routes=[*routes, _route(parts, "/{path:path}", get_page, name="/s/{page}")])
+    kept = Endpoint(KEPT_ROUTE, KeptAnswers().get)
+    last = [
+        *_no_operations(parts),
+        _route(parts, kept.path, _session_handler(parts, kept)),
+        _route(parts, "/{path:path}", get_page, name="/s/{page}"),
+    ]
+    return Mount(SESSION_PATH, routes=[*_session_routes(parts), *own, *last])
 
 
 def _session_routes(parts: Parts) -> Iterator[BaseRoute]:
@@ -110,6 +117,9 @@ def _by_cookies(parts: Parts) -> Iterator[BaseRoute]:
         for either in _with_and_without(endpoint.path):
             yield _route(parts, either, handler, AS_KUBERAY_TELLS, name=endpoint.path)
     yield _tail_route(parts, session_of_cookies)
+    yield from _no_operations(parts)
+    [kept] = kuberay_endpoints([Endpoint(KEPT_ROUTE, KeptAnswers().get)], parts.live)
+    yield _route(parts, kept.path, _cookie_handler(parts, kept), AS_KUBERAY_TELLS)
 
 
 def _with_and_without(path: str) -> tuple[str, str]:

@@ -141,6 +141,8 @@ class PolledAnswer(Record, frozen=True, kw_only=True, omit_defaults=True):
     status: int
     body: msgspec.Raw = msgspec.Raw(b"null")
     """The JSON answer byte for byte; a JSON string where the answer was not JSON."""
+    is_path_guessed: bool = False
+    """It was KubeRay's, whose names do not tell a slash at the end, nor `__` from a slash."""
 
 
 class Reject(Record, frozen=True, kw_only=True, omit_defaults=True):

@@ -16,6 +16,7 @@ from typing import Any
 from raykeeper.history.secretpatterns import MASK, is_secret_name, masked_text
 
 _SECRETS = "env_vars"
+_SPELLINGS = (_SECRETS, "envVars")
 _CACHED_ENVIRONMENTS = 1024  # a session has few different ones, and each stands in thousands of rows
 
 
@@ -60,6 +61,31 @@ def _masked_member(name: Any, part: Any) -> Any:
     if name in _ENVIRONMENTS:
         return _ENVIRONMENTS[name](part)
     return MASK if isinstance(part, str) and part and is_secret_name(str(name)) else masked_deeply(part)
+
+
+def masked_unknown(value: Any) -> Any:
+    """An answer of any shape: texts, values of telling names, and `env_vars` wherever they stand are masked."""
+    if isinstance(value, dict):
+        return {name: _masked_unknown_member(name, part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [masked_unknown(part) for part in value]
+    return masked_unknown_text(value) if isinstance(value, str) else value
+
+
+def masked_unknown_text(text: str) -> str:
+    """A text that may be JSON: `env_vars` in it are masked too, and what has some and cannot be read as a whole."""
+    if not any(name in text for name in _SPELLINGS):
+        return masked_text(text)
+    try:
+        return json.dumps(masked_unknown(json.loads(text)))
+    except ValueError:
+        return MASK if text.lstrip()[:1] in ("{", "[") else masked_text(text)
+
+
+def _masked_unknown_member(name: str, part: Any) -> Any:
+    if name in _SPELLINGS and part:
+        return dict.fromkeys(part, MASK) if isinstance(part, dict) else MASK
+    return MASK if isinstance(part, str) and part and is_secret_name(name) else masked_unknown(part)
 
 
 def _masked_environment_member(value: Any) -> Any:

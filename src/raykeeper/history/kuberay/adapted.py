@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from raykeeper.history.kuberay.eventfiles import SegmentMaker
+from raykeeper.history.kuberay.polledpaths import KNOWN_PATHS
 from raykeeper.history.kuberay.rawpacks import RawPack, raw_frame
 from raykeeper.layout.polled import encode_polled, polled_body
 from raykeeper.layout.records import PolledAnswer
@@ -48,8 +49,14 @@ class AdaptedAnswer(Adapted):
     path: str
 
     async def read(self, store: ObjectStore) -> bytes:
-        body = polled_body(await store.get(self.raw.key))
-        return encode_polled(PolledAnswer(path=self.path, polled_at=self.raw.modified, status=200, body=body))
+        answer = PolledAnswer(
+            path=self.path,
+            polled_at=self.raw.modified,
+            status=200,
+            body=polled_body(await store.get(self.raw.key)),
+            is_path_guessed=self.path not in KNOWN_PATHS,
+        )
+        return encode_polled(answer)
 
 
 @dataclass(frozen=True)

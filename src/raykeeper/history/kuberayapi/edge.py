@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import InvalidQuery, NotThere, dashboard_response, text_response
 from raykeeper.history.asked import Asked
+from raykeeper.history.endpoints.kept import ROUTE as KEPT_ROUTE
 from raykeeper.history.endpoints.logicalactors import read_actors
 from raykeeper.history.endpoints.nodepages import is_node_known
 from raykeeper.history.endpoints.rayjson import camel_keys
@@ -122,6 +123,16 @@ async def _get_health(request: Request, asked: Asked, answer: Answer) -> Respons
     return response
 
 
+async def _get_kept(request: Request, asked: Asked, answer: Answer) -> Response:
+    """A slash at the end makes no difference."""
+    response = await answer(request, asked)
+    if response.status_code != 404:
+        return response
+    path: bytes = request.scope["raw_path"]
+    either = path[:-1] if path.endswith(b"/") else path + b"/"
+    return await answer(Request({**request.scope, "raw_path": either}, request.receive), asked)
+
+
 def _with_query(request: Request, params: Iterable[tuple[str, str]]) -> Request:
     return Request({**request.scope, "query_string": urlencode(list(params)).encode()}, request.receive)
 
@@ -135,4 +146,5 @@ _VARIANTS: Mapping[str, Variant] = {
     "/api/v0/logs": _list_logs,
     "/api/grafana_health": _get_health,
     "/api/prometheus_health": _get_health,
+    KEPT_ROUTE: _get_kept,
 }
