@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from raykeeper.storage.errors import StoreRefused, StoreUnavailable
+from raykeeper.storage.errors import ObjectMissing, StoreRefused, StoreUnavailable
 from raykeeper.storage.local.localstore import INCOMING, LocalStore
 from raykeeper.storage.settings.storesettings import StoreSettings
 
@@ -155,3 +155,16 @@ async def test_an_object_that_is_deleted_while_listed_is_left_out(store: LocalSt
     rest = [found.key async for found in listing]
     assert first.key == "a"
     assert set(rest) <= {"b", "c", "d"}
+
+
+async def test_a_name_that_no_file_can_have_is_missing_and_cannot_be_written(store: LocalStore) -> None:
+    key = f"v1/{'long' * 64}/object"
+    for reading in (store.get(key), store.stat(key), store.read_range(key, 0, 1)):
+        with pytest.raises(ObjectMissing):
+            await reading
+    assert [stat async for stat in store.list(f"{key}/")] == []
+    assert await store.list_folders(f"{key}/") == []
+    await store.delete(key)
+    for writing in (store.put(key, b""), store.create(key, b"")):
+        with pytest.raises(StoreRefused, match="at most 255 bytes"):
+            await writing

@@ -31,6 +31,7 @@ _STALE_SECONDS = 24 * 3600.0  # no write lasts that long: what is older was left
 # What buckets and shares say that are mounted as folders, where they have neither links nor folders to sync.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
 _NO_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+_NAME_BYTES = 255  # of a file or folder, on every usual file system
 _LISTED_AT_ONCE = 1000
 _COPIED_AT_ONCE = 1024 * 1024
 
@@ -48,11 +49,11 @@ class LocalStore(ObjectStore):
         return self._settings.describe()
 
     async def put(self, key: str, data: bytes) -> None:
-        await self._do(key, lambda path: self._place(path, lambda file: file.write(data), os.replace))
+        await self._write(key, lambda file: file.write(data), os.replace)
 
     async def create(self, key: str, data: bytes) -> bool:
         try:
-            await self._do(key, lambda path: self._place(path, lambda file: file.write(data), _name_once))
+            await self._write(key, lambda file: file.write(data), _name_once)
         except FileExistsError:
             return False
         return True
@@ -62,7 +63,7 @@ class LocalStore(ObjectStore):
             with path.open("rb") as source:
                 shutil.copyfileobj(source, file, _COPIED_AT_ONCE)
 
-        await self._do(key, lambda target: self._place(target, copy, os.replace))
+        await self._write(key, copy, os.replace)
 
     async def get(self, key: str) -> bytes:
         return await self._do(key, Path.read_bytes)
@@ -83,21 +84,33 @@ class LocalStore(ObjectStore):
         await write_whole_file(path, (await self.read_range(key, start, _COPIED_AT_ONCE) for start in starts))
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncIterator[ObjectStat]:
-        found = walk(self._root, checked_prefix(prefix), after, hidden=self._folder / INCOMING)
+        if not _has_room_for(checked_prefix(prefix)):
+            return
+        found = walk(self._root, prefix, after, hidden=self._folder / INCOMING)
         while batch := await self._guarded(prefix, lambda: _some(found, self._root)):
             for stat in batch:
                 if stat is not None:
                     yield stat
 
     async def list_folders(self, prefix: str) -> Names:
-        checked_prefix(prefix)
+        if not _has_room_for(checked_prefix(prefix)):
+            return []
         return await self._guarded(prefix, lambda: self._folders(self._root / prefix))
 
     async def delete(self, key: str) -> None:
-        await self._do(key, lambda path: path.unlink(missing_ok=True))
+        if _has_room_for(checked_key(key)):
+            await self._do(key, lambda path: path.unlink(missing_ok=True))
+
+    async def _write(self, key: str, write: Callable[[BinaryIO], object], name: Callable[[Path, Path], None]) -> None:
+        if not _has_room_for(checked_key(key)):
+            cure = "use shorter names, or a bucket"
+            raise StoreRefused(self.describe(), key, f"names of files have at most {_NAME_BYTES} bytes", cure)
+        await self._do(key, lambda path: self._place(path, write, name))
 
     async def _do(self, key: str, action: Callable[[Path], T]) -> T:
         path = self._root / checked_key(key)
+        if not _has_room_for(key):
+            raise ObjectMissing(self.describe(), key)
         return await self._guarded(key, lambda: action(path))
 
     async def _guarded(self, key: str, action: Callable[[], T]) -> T:
@@ -146,6 +159,11 @@ class LocalStore(ObjectStore):
                 return sorted(entry.name for entry in entries if entry.is_dir() and entry.name != INCOMING)
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+
+def _has_room_for(key: str) -> bool:
+    """Whether a file system can have these names; a bucket can have longer ones."""
+    return all(len(os.fsencode(name)) <= _NAME_BYTES for name in key.split("/"))
 
 
 def _stat(key: str, path: Path) -> ObjectStat:
