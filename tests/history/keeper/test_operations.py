@@ -53,6 +53,8 @@ def test_parameters_become_a_typed_query() -> None:
         ([("limit", "0")], "parameter 'limit': expected `int` >= 1"),
         ([("limit", "1"), ("limit", "2")], "parameter 'limit' is given 2 times"),
         ([("since", "null")], "parameter 'since': 'null' is no value of it"),
+        ([("since", "0.5")], "parameter 'since': '0.5' is no value of it"),
+        ([("since", "1763240000")], "parameter 'since': '1763240000' is no value of it"),
         ([("limti", "1")], "there is no parameter 'limti'; there are: limit, since, word"),
     ],
 )

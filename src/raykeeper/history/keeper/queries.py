@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 
 import msgspec
 
 from raykeeper.history.answers import InvalidQuery
 from raykeeper.history.keeper.operation import Q
+
+_NUMBER = re.compile(r"\s*[-+]?[\d._]+(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 
 def parse_query(given: Iterable[tuple[str, str]], kind: type[Q]) -> Q:
@@ -25,9 +29,16 @@ def parse_query(given: Iterable[tuple[str, str]], kind: type[Q]) -> Q:
     except msgspec.ValidationError as exc:
         raise InvalidQuery(_told(str(exc))) from exc
     for name, text in pairs:
-        if getattr(query, name) is None:  # so the library reads `null`; who means none leaves the parameter out
+        if not _is_told_plainly(text, getattr(query, name)):
             raise InvalidQuery(f"parameter {name!r}: {text!r} is no value of it")
     return query
+
+
+def _is_told_plainly(text: str, value: object) -> bool:
+    """Whether the library read what is documented: it takes `null` for none and numbers for moments, too."""
+    if isinstance(value, datetime):
+        return not _NUMBER.fullmatch(text)
+    return value is not None
 
 
 def _told(message: str) -> str:
