@@ -11,12 +11,9 @@ from ingest_scene import local_store
 from kuberay_buckets import OPENED_NS, PLAIN, KubeRayBucket
 from kuberay_client import KubeRayClient, kuberay_client
 from raycapture import ASKED_AT, NODES, SESSION, RayCapture, put_into
-from raykeeper.history.app import make_app
-from raykeeper.history.program import built_parts
-from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
 from raykeeper.layout.keys import end_record_key
 from raykeeper.layout.records import EndRecord, encode_record
-from raykeeper.storage.settings.urls import parse_store_url
+from whole_history import built_server
 
 Layout = Literal["ours", "kuberays"]
 LAYOUTS: tuple[Layout, ...] = ("ours", "kuberays")
@@ -37,13 +34,9 @@ async def fill_bucket(folder: Path, layout: Layout, capture: RayCapture, *, is_o
 @asynccontextmanager
 async def entered(folder: Path, session: str) -> AsyncIterator[KubeRayClient]:
     """A client that entered the session in that bucket."""
-    url = f"file://{folder / 'bucket'}"
     cache = folder / "cache"
     cache.mkdir(exist_ok=True)
-    async with (
-        built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), cache) as parts,
-        kuberay_client(make_app(parts)) as client,
-    ):
+    async with built_server(folder / "bucket", cache) as app, kuberay_client(app) as client:
         path = f"/enter_cluster/{SESSION.namespace}/raycluster/{SESSION.cluster}/{session}"
         assert (await client.json(path))["session"] == session
         yield client

@@ -19,8 +19,11 @@ from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
 from raykeeper.history.logs.logstore import LogStore
 from raykeeper.history.pages.dashboard import DashboardFiles
 from raykeeper.history.parts import Parts
+from raykeeper.history.program import built_parts
+from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
 from raykeeper.history.storeclock import StoreClock
 from raykeeper.layout.keys import SessionId
+from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
 
 READ_SECONDS = 120.0  # a large session on a busy machine
@@ -58,3 +61,11 @@ async def whole_server(
     finally:
         await sessions.close()
         await database.close()
+
+
+@asynccontextmanager
+async def built_server(bucket: Path, folder: Path) -> AsyncIterator[ASGIApp]:
+    """The history server over a folder, as the command line builds it."""
+    url = f"file://{bucket}"
+    async with built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), folder) as parts:
+        yield make_app(parts)

@@ -14,12 +14,9 @@ from starlette.types import ASGIApp
 from asking import ask
 from ingest_scene import local_store
 from raycapture import HEAD, NODES, SESSION, RayCapture, RecordedNode, put_into
-from raykeeper.history.app import make_app
 from raykeeper.history.database import Database
 from raykeeper.history.endpoints.untold import WARNING
-from raykeeper.history.program import built_parts
-from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
-from raykeeper.storage.settings.urls import parse_store_url
+from whole_history import built_server
 
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
 OF_TASKS = ("TASK_", "ACTOR_TASK_")
@@ -53,9 +50,8 @@ async def app(raycapture: RayCapture, tmp_path: Path) -> AsyncIterator[ASGIApp]:
 @asynccontextmanager
 async def serving(capture: RayCapture, folder: Path) -> AsyncIterator[ASGIApp]:
     await put_into(local_store(folder / "bucket"), capture, "final")
-    url = f"file://{folder / 'bucket'}"
-    async with built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), folder) as parts:
-        yield make_app(parts)
+    async with built_server(folder / "bucket", folder) as app:
+        yield app
 
 
 async def rows(app: ASGIApp, kind: str) -> list[dict[str, Any]]:

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from starlette.types import ASGIApp
 
 from asking import ask
 from ingest_scene import local_store
 from kuberay_buckets import OF_A_JOB, PLAIN, KubeRayBucket
 from kuberay_client import kuberay_client
-from raykeeper.history.app import make_app
 from raykeeper.history.kuberay.keys import KubeRayPlace
-from raykeeper.history.program import built_parts
-from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
 from raykeeper.layout.keys import PolledKey, session_record_key
 from raykeeper.layout.polled import encode_polled, polled_body, polled_name
 from raykeeper.layout.records import PolledAnswer, SessionRecord, encode_record
-from raykeeper.storage.settings.urls import parse_store_url
+from whole_history import built_server
 
 KEPT = "/api/v0/shares?team=a&detail=1"
 SLASHED = "/api/my__shares/"
 SECRET = {"env_vars": {"PLAIN": "swordfish"}}
-
-
-@asynccontextmanager
-async def server(bucket: Path, folder: Path) -> AsyncIterator[ASGIApp]:
-    """The history server as the command line builds it."""
-    url = f"file://{bucket}"
-    async with built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), folder) as parts:
-        yield make_app(parts)
 
 
 def url_of(place: KubeRayPlace) -> str:
@@ -48,7 +34,7 @@ async def test_answers_in_a_kuberay_bucket_are_given_back(tmp_path: Path, place:
     await bucket.put_answer(KEPT, SECRET)
     await bucket.put_answer(SLASHED, [1])
     masked = {"env_vars": {"PLAIN": "<redacted>"}}
-    async with server(tmp_path / "bucket", tmp_path / "cache") as app:
+    async with built_server(tmp_path / "bucket", tmp_path / "cache") as app:
         prefix, id_ = url_of(place), place.session
         assert (await ask(app, prefix + KEPT)).body == masked
         assert (await ask(app, prefix + SLASHED)).body == [1]
@@ -75,5 +61,5 @@ async def test_the_newest_answer_in_our_layout_is_given_back_however_long_its_pa
             path=path, polled_at=PLAIN.started_at, status=200, body=polled_body(json.dumps(number).encode())
         )
         await store.put(PolledKey(session, polled_name(path), number).key, encode_polled(answer))
-    async with server(tmp_path / "bucket", tmp_path / "cache") as app:
+    async with built_server(tmp_path / "bucket", tmp_path / "cache") as app:
         assert (await ask(app, url_of(PLAIN) + path)).body == 2

@@ -19,16 +19,13 @@ from ingest_scene import finished_task, local_store, read_rows
 from kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLACES, PLAIN, EventForm, KubeRayBucket
 from raycapture import ASKED_AT, HEAD, NODES, WORKER, RayCapture, put_into
 from raykeeper.clock import SystemClock
-from raykeeper.history.app import make_app
 from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
 from raykeeper.history.kuberay.keys import KubeRayPlace
 from raykeeper.history.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.opened import OpenedSession
-from raykeeper.history.program import built_parts
-from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
 from raykeeper.layout.keys import EventSegmentKey, SessionId
-from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
+from whole_history import built_server
 
 PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
 SERVE = "/api/serve/applications/"
@@ -71,14 +68,6 @@ def by_value(value: Any) -> Any:
     return json.loads(value) if is_json else value
 
 
-@asynccontextmanager
-async def server(bucket: Path, folder: Path) -> AsyncIterator[ASGIApp]:
-    """The history server as the command line builds it."""
-    url = f"file://{bucket}"
-    async with built_parts(HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), folder) as parts:
-        yield make_app(parts)
-
-
 def url_of(place: KubeRayPlace) -> str:
     id_ = place.session
     return f"/s/{id_.namespace}/{id_.cluster}/{id_.session}"
@@ -118,7 +107,7 @@ async def test_a_kuberay_bucket_is_served_like_any_other(raycapture: RayCapture,
         await fill(bucket, raycapture)
         await bucket.put_logs(HEAD.node_id, {GCS_LOG: raycapture.log_files(HEAD)[GCS_LOG]})
     await KubeRayBucket(store, PLAIN).put_logs(WORKER.node_id, raycapture.log_files(WORKER))
-    async with server(tmp_path / "bucket", tmp_path) as app:
+    async with built_server(tmp_path / "bucket", tmp_path) as app:
         page = await ask(app, "/")
         assert re.findall(r'class="badge \w+">(\w+)<', page.text) == ["ended"] * 3
         assert all(f"{url_of(place)}/" in page.text for place in PLACES)
@@ -150,7 +139,7 @@ async def test_a_session_without_a_marker_is_found_when_its_path_is_asked(
 ) -> None:
     for place in (PLAIN, OF_A_JOB):
         await fill(KubeRayBucket(local_store(tmp_path / "bucket"), place), raycapture)
-    async with server(tmp_path / "bucket", tmp_path) as app:
+    async with built_server(tmp_path / "bucket", tmp_path) as app:
         for place in (PLAIN, OF_A_JOB):
             assert (await ask(app, f"{url_of(place)}/api/v0/tasks?limit=1")).status == 200
         nowhere = url_of(PLAIN).replace("golden", "silver")
