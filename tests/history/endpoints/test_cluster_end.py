@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from asking import ask
 from goldensession import dashboard
+from history_scene import PackBuilder
 from ingest_scene import (
     HEAD,
     SESSION,
@@ -77,8 +78,16 @@ EVENTS = [
 POLLED_JOBS = [
     {"type": "SUBMISSION", "job_id": "01000000", "submission_id": "works", "status": "RUNNING", "end_time": None},
     {"type": "SUBMISSION", "job_id": "02000000", "submission_id": "unknown", "status": "RUNNING", "end_time": None},
+    {"type": "SUBMISSION", "job_id": None, "submission_id": "unseen", "status": "RUNNING", "end_time": None},
     {"type": "SUBMISSION", "job_id": None, "submission_id": "done", "status": "SUCCEEDED", "end_time": 5},
 ]
+JOB_EVENT = {
+    "event_id": "1",
+    "source_type": "JOBS",
+    "message": "Completed a ray job unseen with a status SUCCEEDED.",
+    "timestamp": "1794773500",
+    "custom_fields": {"submission_id": "unseen"},
+}
 
 
 @pytest.fixture(params=[True, False], ids=["ended", "running"])
@@ -95,6 +104,9 @@ async def app(tmp_path: Path, *, is_ended: bool) -> AsyncIterator[ASGIApp]:
         path="/api/jobs/", polled_at=ENDED_AT, status=200, body=msgspec.Raw(msgspec.json.encode(POLLED_JOBS))
     )
     await store.put(PolledKey(SESSION, "/api/jobs/", ENDED_MS).key, encode_polled(answer))
+    logs = PackBuilder(store, SESSION, HEAD)
+    logs.add("events/event_JOBS.log", msgspec.json.encode(JOB_EVENT) + b"\n")
+    await logs.put()
     sessions, database = Sessions(store, clock, SessionsSettings(tmp_path / "local")), Database(tmp_path / "local")
     try:
         yield dashboard(Asked(await sessions.open(SESSION), database, LogStore(store, clock)))
@@ -149,6 +161,13 @@ async def test_a_job_that_was_at_work_failed_with_its_cluster(app: ASGIApp, *, i
     assert (await ask(app, "/api/jobs/works")).body == jobs["works"]
     assert (jobs["done"]["status"], jobs["done"]["end_time"]) == ("SUCCEEDED", 5)
     assert jobs["unknown"]["status"] == "RUNNING"  # its driver ended by itself, and no poll saw how
+
+
+async def test_a_job_that_ended_after_the_last_poll_ended_as_rays_event_file_says(
+    app: ASGIApp, *, is_ended: bool
+) -> None:
+    job = (await ask(app, "/api/jobs/unseen")).body
+    assert (job["status"], job["end_time"]) == (("SUCCEEDED", 1794773500000) if is_ended else ("RUNNING", None))
 
 
 async def test_the_frontend_sees_a_living_node_so_that_it_offers_its_logs(app: ASGIApp) -> None:

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from asking import ask
 from ingest_scene import finished_task, local_store, segment
 from raycapture import HEAD, SESSION_NAME, WORKER, RayCapture
 from raykeeper.cli.app import app
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
 from raykeeper.history.catalog import Catalog
+from raykeeper.history.endpoints.jobnotices import NO_REASON
 from raykeeper.history.importing.disksessions import find_sessions, node_of
 from raykeeper.history.importing.fromdisk import read_piece
 from raykeeper.history.importing.packing import LogSource
@@ -26,6 +28,7 @@ from raykeeper.layout.keys import EventSegmentKey, LogPackKey, SessionId, sessio
 from raykeeper.layout.packs import parse_index
 from raykeeper.layout.records import SessionRecord, encode_record
 from stored_sessions import StoredSession
+from whole_history import built_server
 
 LOCAL = SessionId("local", "laptop", SESSION_NAME)
 
@@ -69,6 +72,27 @@ def test_every_log_of_a_session_folder_is_in_the_store(
     page = asyncio.run(Catalog(local_store(tmp_path / "store"), SystemClock()).page(10))
     assert [entry.id for entry in page.entries] == [LOCAL]
     assert page.entries[0].start.head_node_id == HEAD.node_id
+
+
+async def test_the_jobs_of_a_disk_are_known_from_rays_own_event_file(ray_folder: Path, tmp_path: Path) -> None:
+    await asyncio.to_thread(run, ray_folder / SESSION_NAME, tmp_path / "store")
+    prefix = f"/s/{LOCAL.namespace}/{LOCAL.cluster}/{LOCAL.session}"
+    async with built_server(tmp_path / "store", tmp_path / "cache") as server:
+        jobs = (await ask(server, f"{prefix}/api/jobs/")).body
+        logs = (await ask(server, f"{prefix}/api/jobs/golden-fail/logs")).body
+    assert {job["submission_id"]: job["status"] for job in jobs} == {
+        "golden-main": "SUCCEEDED",
+        "golden-fail": "FAILED",
+        "golden-serve": "SUCCEEDED",
+        "golden-train": "SUCCEEDED",
+        "golden-badenv": "FAILED",
+        "golden-long": "STOPPED",
+    }
+    assert {job["message"].partition(":")[0] for job in jobs if job["status"] == "FAILED"} == {
+        NO_REASON,
+        "runtime_env setup failed",
+    }
+    assert "Running entrypoint for job golden-fail: python job_fail.py" in logs["logs"]
 
 
 def test_importing_a_disk_twice_is_importing_it_once(ray_folder: Path, tmp_path: Path) -> None:

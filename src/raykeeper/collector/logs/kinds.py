@@ -10,12 +10,14 @@ class Kind(IntEnum):
     """In the order of importance at a node's end."""
 
     USER = 0
-    """Written by tasks, actors, drivers, Serve, Train or Data."""
+    """Written by tasks, actors, drivers, Serve, Train or Data, or about what became of users' jobs."""
     COMPONENT = 1
     """Written by Ray's own processes about themselves."""
 
 
-_USER_FILE = re.compile(r"(worker-.*\.(out|err)|job-driver-.*\.log|runtime_env_setup-.*\.log)(\.\d+)?")
+_USER_FILE = re.compile(
+    r"(worker-.*\.(out|err)|job-driver-.*\.log|runtime_env_setup-.*\.log|events/event_JOBS\.log)(\.\d+)?"
+)
 _USER_FOLDERS = ("serve/", "train/", "ray-data/")
 _REWRITTEN = re.compile(r"(.*/)?debug_state(_gcs)?\.txt")
 _SKIPPED_FOLDERS = frozenset({"runtime_resources"})

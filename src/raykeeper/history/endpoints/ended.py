@@ -21,7 +21,8 @@ CLUSTER_ENDED = "Cluster ended"
 _SHUT_DOWN = "Shutdown by ray.shutdown()."  # Ray's words for a driver that ended, by an exception as well
 _BY_CLUSTER = "closed_by = 'cluster'"
 _DEATH_CAUSE = json.dumps({"actorDiedErrorContext": {"errorMessage": CLUSTER_ENDED}})
-_OPEN_JOBS = ("PENDING", "RUNNING")
+OPEN_JOBS = ("PENDING", "RUNNING")
+"""Statuses of a job that is not over."""
 
 NODES = f"""(
     SELECT * REPLACE (
@@ -65,7 +66,7 @@ def ended_at(session: Session) -> datetime | None:
 
 def ended_job(job: dict[str, Any], cluster_ended_at: datetime | None) -> dict[str, Any]:
     """The job; one that was at work when its cluster ended has failed with it."""
-    if cluster_ended_at is None or job.get("status") not in _OPEN_JOBS:
+    if cluster_ended_at is None or job.get("status") not in OPEN_JOBS:
         return job
     end = {"status": "FAILED", "message": CLUSTER_ENDED, "end_time": int(cluster_ended_at.timestamp() * 1000)}
     return {**job, **end}

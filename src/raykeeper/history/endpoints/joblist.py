@@ -1,4 +1,7 @@
-"""All jobs of a session: as the dashboard listed them last, brought up to date by what events say of their drivers."""
+"""All jobs of a session: as the dashboard listed them last, brought up to date by what events say of their drivers.
+
+How a job ended after the last poll, and what jobs there were where nobody polled, is told by Ray's own event file.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.ended import OPEN_JOBS, ended_at
+from raykeeper.history.endpoints.jobnotices import read_notices, with_notices
 from raykeeper.history.endpoints.rayjson import optional_json
 from raykeeper.history.endpoints.redaction import masked_row
 
@@ -22,8 +27,12 @@ DRIVERS = """
 
 async def all_jobs(asked: Asked) -> list[dict[str, Any]]:
     """Every job in the shape of Ray's job API, secrets masked."""
-    polled = asked.polled_body(POLLED, list[dict[str, Any]]) or []
-    return [masked_row(job) for job in merged_jobs(polled, await asked.rows(DRIVERS))]
+    polled = asked.polled_body(POLLED, list[dict[str, Any]])
+    jobs = merged_jobs(polled or [], await asked.rows(DRIVERS))
+    if polled is None or (ended_at(asked.session) and any(map(_is_left_open, jobs))):
+        record = asked.session.record
+        jobs = with_notices(jobs, await read_notices(asked), record.head_node_id if record else "")
+    return [masked_row(job) for job in jobs]
 
 
 def merged_jobs(polled: Sequence[dict[str, Any]], drivers: Iterable[Row]) -> list[dict[str, Any]]:
@@ -73,3 +82,8 @@ def updated_job(job: dict[str, Any], driver: Row) -> dict[str, Any]:
 
 def driver_info(driver: Row) -> dict[str, Any]:
     return {"id": driver["job_id"], "node_ip_address": driver["driver_ip"], "pid": str(driver["driver_pid"])}
+
+
+def _is_left_open(job: dict[str, Any]) -> bool:
+    """Whether nobody saw how a submitted job ended; of other drivers, the event file tells nothing."""
+    return job.get("type") == "SUBMISSION" and job.get("status") in OPEN_JOBS
