@@ -15,6 +15,7 @@ from conditions import until
 from ray_head.memory_bucket import MemoryBucket
 from ray_head.scripted_head import SESSION, ScriptedHead, as_json, as_text, in_turn, scripted, stalled
 from raykeeper.collector.metrics import CollectorMetrics
+from raykeeper.collector.poll.lookout import living_actors
 from raykeeper.collector.poll.poller import HeadPoller, PollSettings
 from raykeeper.ray.dashboard import Dashboard, Limits
 
@@ -184,6 +185,19 @@ async def test_datasets_of_listed_jobs_are_stored_and_empty_ones_are_not(scene: 
     assert len(scene.bucket.polled("/api/data/datasets/01000000")) == 1
     assert scene.head.asked("/api/data/datasets/02000000") == 1
     assert not scene.bucket.polled("/api/data/datasets/02000000")
+
+
+async def test_datasets_are_asked_for_once_there_is_an_actor_that_knows_them(scene: Scene) -> None:
+    actors, datasets = living_actors("_StatsActor"), "/api/data/datasets/01000000"
+    scene.head.say("/api/jobs/", [{"job_id": "01000000", "status": "RUNNING"}])
+    scene.head.say(datasets, {"datasets": [{"dataset": "d"}]})
+    for row, expected in (([], 0), ([{"actor_id": "a"}], 1)):
+        result = {"total": len(row), "num_after_truncation": len(row), "result": row}
+        scene.head.say(actors, {"data": {"result": result}})
+        for _ in range(2):
+            await scene.poll(30.0)
+        assert len(scene.bucket.polled(datasets)) == expected
+        assert (scene.head.asked(datasets) > 0) is bool(expected)
 
 
 async def test_the_last_poll_stores_what_changed_since(scene: Scene) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -196,8 +197,9 @@ def test_nanoseconds_survive_in_every_length_that_ray_prints(tmp_path: Path) -> 
     assert [row[state_column(state)] - START_NS for state, _ in states] == [ns for _, ns in states]
 
 
-def test_an_actors_methods_carry_its_repr_unless_they_were_named(tmp_path: Path) -> None:
-    function = {"pythonFunctionDescriptor": {"className": "Counter", "functionName": "inc", "moduleName": "m"}}
+@pytest.mark.parametrize("class_name", ["Counter", "make.<locals>.Counter", "Outer.Counter"])
+def test_an_actors_methods_carry_its_repr_unless_they_were_named(tmp_path: Path, class_name: str) -> None:
+    function = {"pythonFunctionDescriptor": {"className": class_name, "functionName": "inc", "moduleName": "m"}}
     found = []
     for number, name in enumerate(["Counter.inc", "mine"]):
         body = definition(task_id(number))["taskDefinitionEvent"] | {"actorTaskName": name, "actorFunc": function}

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from raykeeper.clock import Clock
+from raykeeper.collector.poll.asks import Asks
 from raykeeper.collector.poll.outbox import Puts
-from raykeeper.collector.poll.poller import Asks
 from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import PolledKey, SessionId
 from raykeeper.layout.polled import encode_polled, polled_body, polled_name

@@ -18,6 +18,7 @@ JOBS = "/api/jobs/"
 SERVE = "/api/serve/applications/"
 NODE_STATISTICS = "/nodes?view=summary"
 _DATASETS = "/api/data/datasets/"
+STATISTICS_ACTOR = "_StatsActor"  # Ray Data's, called so in every Ray that has it
 
 STATISTICS_SECONDS = 60.0  # 60 of the 150 objects that an idle head may make in an hour
 QUICK_SECONDS = 10.0  # jobs that just began often fail soon: the next look comes early
@@ -43,6 +44,8 @@ class Endpoint:
     """A change is likely to be followed by another: asked again sooner."""
     is_about_something: bool = False
     """An answer that lists nothing is not stored."""
+    actor_class: str = ""
+    """Where no actor of this class lives there is nothing to tell, and the dashboard would make one to ask it."""
 
     @property
     def path(self) -> str:
@@ -71,4 +74,5 @@ def polled_endpoints(poll_seconds: float, additional: Iterable[str] = ()) -> tup
 
 def dataset_endpoint(job_id: str, poll_seconds: float) -> Endpoint:
     """Ray Data's datasets of one job."""
-    return Endpoint(f"{_DATASETS}{quote(job_id, safe='')}", poll_seconds, is_about_something=True)
+    path = f"{_DATASETS}{quote(job_id, safe='')}"
+    return Endpoint(path, poll_seconds, is_about_something=True, actor_class=STATISTICS_ACTOR)

@@ -51,11 +51,11 @@ DERIVED_TASKS = """
 SELECT tasks.* EXCLUDE (closed_by, closed_ns, closed_state, closed_error_type, closed_message, last_state),
     coalesce(closed_state, last_state) AS state,
     CASE
-        WHEN actor_repr_name <> '' AND task_name = function_class || '.' || function_name
+        WHEN actor_repr_name <> '' AND task_name = split_part(function_class, '.', -1) || '.' || function_name
             THEN actor_repr_name || '.' || function_name
         ELSE task_name
     END AS name,
-    CASE WHEN type <> 'NORMAL_TASK' AND function_class <> '' THEN function_class || '.' ELSE '' END
+    CASE WHEN type <> 'NORMAL_TASK' AND function_class <> '' THEN split_part(function_class, '.', -1) || '.' ELSE '' END
         || coalesce(split_part(function_name, '.', -1), '') AS func_or_class_name,
     pending_args_avail_ns AS creation_ns,
     running_ns AS start_ns,
