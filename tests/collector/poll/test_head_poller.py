@@ -187,17 +187,25 @@ async def test_datasets_of_listed_jobs_are_stored_and_empty_ones_are_not(scene: 
     assert not scene.bucket.polled("/api/data/datasets/02000000")
 
 
-async def test_datasets_are_asked_for_once_there_is_an_actor_that_knows_them(scene: Scene) -> None:
-    actors, datasets = living_actors("_StatsActor"), "/api/data/datasets/01000000"
+@pytest.mark.parametrize(
+    ("actor", "path", "body"),
+    [
+        ("_StatsActor", "/api/data/datasets/01000000", {"datasets": [{"dataset": "d"}]}),
+        ("TrainStateActor", "/api/train/v2/runs/v1", {"train_runs": [{"id": "r"}]}),
+    ],
+)
+async def test_a_library_is_asked_once_there_is_an_actor_that_knows(
+    scene: Scene, actor: str, path: str, body: object
+) -> None:
     scene.head.say("/api/jobs/", [{"job_id": "01000000", "status": "RUNNING"}])
-    scene.head.say(datasets, {"datasets": [{"dataset": "d"}]})
-    for row, expected in (([], 0), ([{"actor_id": "a"}], 1)):
-        result = {"total": len(row), "num_after_truncation": len(row), "result": row}
-        scene.head.say(actors, {"data": {"result": result}})
-        for _ in range(2):
+    scene.head.say(path, body)
+    for rows in ([], [{"actor_id": "a"}]):
+        result = {"total": len(rows), "num_after_truncation": len(rows), "result": rows}
+        scene.head.say(living_actors(actor), {"data": {"result": result}})
+        for _ in range(10):
             await scene.poll(30.0)
-        assert len(scene.bucket.polled(datasets)) == expected
-        assert (scene.head.asked(datasets) > 0) is bool(expected)
+        assert len(scene.bucket.polled(path)) == len(rows)
+        assert (scene.head.asked(path) > 0) is bool(rows)
 
 
 async def test_the_last_poll_stores_what_changed_since(scene: Scene) -> None:

@@ -76,14 +76,23 @@ def test_jobs_are_looked_at_often_while_one_runs() -> None:
     assert JOBS not in due_names(polls, 34.0)
 
 
-def test_what_is_not_answered_is_asked_less_and_less_often() -> None:
-    polls, now, pauses = some_polls(), 0.0, []
-    for _ in range(8):
+def pauses_of_failures(polls: SessionPolls, now: float, times: int) -> list[int]:
+    pauses = []
+    for _ in range(times):
         polls.answered(ENDPOINTS[SERVE], answer("Serve is not installed", 500), now)
-        pause = next(seconds for seconds in range(1, 2000) if SERVE in due_names(polls, now + seconds))
-        pauses.append(pause)
-        now += pause
-    assert pauses == [60, 120, 240, 480, 600, 600, 600, 600]
+        pauses.append(next(seconds for seconds in range(1, 2000) if SERVE in due_names(polls, now + seconds)))
+        now += pauses[-1]
+    return pauses
+
+
+def test_what_is_not_answered_is_asked_less_and_less_often() -> None:
+    assert pauses_of_failures(some_polls(), 0.0, 8) == [60, 120, 240, 480, 600, 600, 600, 600]
+
+
+def test_what_was_answered_before_is_asked_every_minute() -> None:
+    polls = some_polls()
+    polls.answered(ENDPOINTS[SERVE], answer({"applications": {}}), 0.0)
+    assert pauses_of_failures(polls, 30.0, 4) == [60, 60, 60, 60]
 
 
 def test_a_heavy_answer_is_asked_for_less_often() -> None:

@@ -104,6 +104,9 @@ async def test_a_task_of_an_old_ray_shows_its_workers_whole_file(scene: Scene, r
     assert await log_of(scene, f"task_id={TASK_ID}") == "of all tasks\n"
     rows.have(TASKS, TASK, ray_version="2.54.1")
     assert (await log_of(scene, f"task_id={TASK_ID}")).endswith("log_info = None")
+    rows.have(TASKS, TASK, ray_version="")  # a head that took long to say what it is
+    scene.sessions.have_polled(SESSION, "/api/version", {"ray_version": "2.52.0"})
+    assert await log_of(scene, f"task_id={TASK_ID}") == "of all tasks\n"
 
 
 async def test_a_task_that_never_said_where_its_output_ends_shows_it_to_the_end(scene: Scene, rows: Rows) -> None:

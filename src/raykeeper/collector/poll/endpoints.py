@@ -18,7 +18,8 @@ JOBS = "/api/jobs/"
 SERVE = "/api/serve/applications/"
 NODE_STATISTICS = "/nodes?view=summary"
 _DATASETS = "/api/data/datasets/"
-STATISTICS_ACTOR = "_StatsActor"  # Ray Data's, called so in every Ray that has it
+STATISTICS_ACTOR = "_StatsActor"  # Ray Data's, called so in every Ray that sends events
+TRAIN_ACTOR = "TrainStateActor"  # Ray Train's, likewise
 
 STATISTICS_SECONDS = 60.0  # 60 of the 150 objects that an idle head may make in an hour
 QUICK_SECONDS = 10.0  # jobs that just began often fail soon: the next look comes early
@@ -45,7 +46,7 @@ class Endpoint:
     is_about_something: bool = False
     """An answer that lists nothing is not stored."""
     actor_class: str = ""
-    """Where no actor of this class lives there is nothing to tell, and the dashboard would make one to ask it."""
+    """Where no actor of this class lives there is nothing to tell: the dashboard would fail, or even make one."""
 
     @property
     def path(self) -> str:
@@ -62,7 +63,7 @@ def polled_endpoints(poll_seconds: float, additional: Iterable[str] = ()) -> tup
         Endpoint(JOBS, poll_seconds, is_quick=True),
         Endpoint(SERVE, poll_seconds, volatile=frozenset({"controller_health_metrics"})),
         Endpoint("/api/v0/placement_groups?detail=1&limit=10000", poll_seconds),
-        Endpoint("/api/train/v2/runs/v1", poll_seconds, is_about_something=True),
+        Endpoint("/api/train/v2/runs/v1", poll_seconds, is_about_something=True, actor_class=TRAIN_ACTOR),
         Endpoint("/api/cluster_status?format=1", slow_seconds),
         Endpoint(NODE_STATISTICS, slow_seconds, ask=f"{NODE_STATISTICS}&nocache=1", is_sample=True),
     )

@@ -1,7 +1,8 @@
-"""Which of Ray's own actors live: some questions have the dashboard make one where there is none.
+"""Which of Ray's own actors live: where there is none, some questions are better not asked.
 
 Asked for datasets, the dashboard makes Ray Data's actor for statistics: one more process on the head, and a task in the
-lists of users with every question. So where Ray Data was never used, it is not asked.
+lists of users with every question. Asked for Train runs, it fails, as if Train were not installed at all; whoever then
+asks less and less often misses the run that begins later.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from raykeeper.ray.errors import OversizedAnswer, RayRefused
 MIN_PAUSE_SECONDS = 1.0
 LAST_POLL_CONCURRENCY = 4  # a slow answer must not cost the others their time; more would slow a dying head
 
-NOTHING = Answer(200, b'{"datasets": []}', "application/json")
+NOTHING = Answer(200, b'{"datasets": [], "train_runs": []}', "application/json")
 """In place of an answer about what is not there."""
 
 log = Log("raykeeper.collector.poll")

@@ -10,7 +10,8 @@ from raykeeper.collector.poll.jobs import JobRow
 from raykeeper.collector.poll.sameness import fingerprint, says_nothing
 from raykeeper.ray.dashboard import Answer
 
-MAX_FAILURE_SECONDS = 600.0  # Train or Data may not be installed: that is asked again, but rarely
+MAX_FAILURE_SECONDS = 600.0  # Serve may not be installed: that is asked again, but rarely
+MAX_PAUSE_SECONDS = 60.0  # of what was answered before: a busy head must not cost ten minutes of what it says later
 FAILURES_AFTER_END = 2  # of a job whose datasets nobody can change any more
 JOBS_PER_ROUND = 20  # datasets are asked of Ray's own actor, which has other work
 LIGHT_BODY_BYTES = 2 << 20
@@ -24,6 +25,7 @@ class _Track:
     endpoint: Endpoint
     due_at: float
     stored: bytes | None = None
+    has_answered: bool = False
     failures: int = 0
     is_done: bool = False
     is_job_over: bool = False
@@ -73,7 +75,7 @@ class SessionPolls:
         if not answer.is_ok:
             self.failed(endpoint, now)
             return False
-        track.failures = 0
+        track.has_answered, track.failures = True, 0
         seen = None if endpoint.is_sample else fingerprint(answer.body, endpoint.volatile)
         is_empty = endpoint.is_about_something and says_nothing(answer.body)
         is_news = (seen is None or seen != track.stored) and not is_empty
@@ -88,7 +90,8 @@ class SessionPolls:
         if (track := self._track(endpoint)) is None:
             return
         track.failures += 1
-        track.due_at = now + min(endpoint.period_seconds * 2 ** min(track.failures, 10), MAX_FAILURE_SECONDS)
+        longest = max(endpoint.period_seconds, MAX_PAUSE_SECONDS) if track.has_answered else MAX_FAILURE_SECONDS
+        track.due_at = now + min(endpoint.period_seconds * 2 ** min(track.failures, 10), longest)
         track.is_done = track.is_job_over and track.failures >= FAILURES_AFTER_END
 
     def _track(self, endpoint: Endpoint) -> _Track | None:

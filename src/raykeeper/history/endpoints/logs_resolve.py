@@ -11,6 +11,7 @@ from raykeeper.history.asked import Asked, Row
 from raykeeper.history.endpoints.logs_jobs import find_job
 from raykeeper.history.endpoints.nodestatistics import last_statistics
 from raykeeper.history.endpoints.untold import untold_actor
+from raykeeper.history.endpoints.version import version
 from raykeeper.history.logs.logquery import LogQuery, Suffix
 from raykeeper.history.logs.logstore import LogStore, NodeFiles
 from raykeeper.history.logs.places import absolute_path, path_under_logs
@@ -173,8 +174,8 @@ def _range_of(node_id: str, row: Row, query: LogQuery) -> Wanted:
 
 def _says_ranges(asked: Asked) -> bool:
     """Whether this Ray says where in a file a task's output is; of an older one, its worker's whole file is shown."""
-    version = re.match(r"(\d+)\.(\d+)", asked.session.record.ray_version if asked.session.record else "")
-    return version is None or (int(version[1]), int(version[2])) >= _LOG_RANGES_SINCE
+    numbers = re.match(r"(\d+)\.(\d+)", version(asked)["ray_version"])
+    return numbers is None or (int(numbers[1]), int(numbers[2])) >= _LOG_RANGES_SINCE
 
 
 async def _of_submission(asked: Asked, query: LogQuery) -> Wanted:
