@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -81,7 +81,8 @@ class PlainSessions:
         """Let the session have this answer of Ray's dashboard."""
         raw = msgspec.Raw(msgspec.json.encode(body))
         answer = PolledAnswer(path=path, polled_at=STARTED_AT, status=200, body=raw)
-        self.opened[session] = OpenedPlainly(session, polled={path: answer})
+        opened = self.opened.get(session, OpenedPlainly(session))
+        self.opened[session] = replace(opened, polled={**opened.polled, path: answer})
 
 
 @dataclass
