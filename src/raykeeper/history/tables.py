@@ -249,6 +249,7 @@ ACTORS = Table(
             call_site="VARCHAR",
             fallback_strategy="VARCHAR",
         ),
+        *_columns(Rule.MAX, created="STRUCT(attempt INTEGER, pid BIGINT)"),
         *_columns(Rule.UNION, transitions=ACTOR_TRANSITIONS_TYPE),
         *_columns(
             Rule.DERIVED,
@@ -269,7 +270,8 @@ ACTORS = Table(
 )
 """One row for each actor with all its incarnations; pid, node, worker and repr are of the last one that was ALIVE.
 
-Its fallback strategy is that of the task that made it, since no event about an actor has it.
+Its fallback strategy is that of the task that made it, since no event about an actor has it; and so is its pid where Ray
+is older than 2.54 and says only that it is ALIVE (`created`: of the last attempt).
 `start_ns` is the first ALIVE and `end_ns` the first DEAD that nothing followed: when its job ends, Ray tells of a dead
 actor again."""
 

@@ -218,3 +218,26 @@ def test_json_is_kept_as_ray_wrote_it(tmp_path: Path) -> None:
     [row] = tables_of(tmp_path, [definition(task_id(1), **more)]).rows("tasks")
     assert json.loads(row["required_resources"]) == more["requiredResources"]
     assert json.loads(row["label_selector"]) == more["labelSelector"]
+
+
+def actor_events(actor: str, *transitions: dict[str, Any]) -> list[dict[str, Any]]:
+    ids = {"actorId": base64_id(actor), "jobId": base64_id(actor[-8:])}
+    return [
+        event("ACTOR_DEFINITION_EVENT", "actorDefinitionEvent", {**ids, "className": "Counter"}),
+        event("ACTOR_LIFECYCLE_EVENT", "actorLifecycleEvent", {**ids, "stateTransitions": list(transitions)}),
+    ]
+
+
+def test_where_an_old_ray_says_no_pid_of_an_actor_it_is_that_of_the_last_task_that_made_it(tmp_path: Path) -> None:
+    alive = {"state": "ALIVE", "timestamp": timestamp(START_NS), "nodeId": "", "workerId": ""}
+    actors = {"old": [alive], "new": [{**alive, "pid": 7}], "waiting": [{**alive, "state": "PENDING_CREATION"}]}
+    ids = {name: f"{number:024x}01000000" for number, name in enumerate(actors)}
+    found = [item for name, transitions in actors.items() for item in actor_events(ids[name], *transitions)]
+    for actor in ids.values():
+        found += [
+            lifecycle("f" * 16 + actor, [("RUNNING", 1)], attempt=attempt, workerPid=pid)
+            for attempt, pid in ((1, 40), (0, 50))
+        ]
+    found.append(lifecycle("f" * 40 + "01000000", [("RUNNING", 1)], workerPid=60))
+    rows = {row["actor_id"]: row["pid"] for row in tables_of(tmp_path, found).rows("actors")}
+    assert rows == {ids["old"]: 40, ids["new"]: 7, ids["waiting"]: 0}

@@ -58,10 +58,15 @@ FROM (SELECT actorLifecycleEvent AS x FROM cluster_events) WHERE x IS NOT NULL
 """
 
 CREATING_TASKS = """
-SELECT task_id[17:] AS actor_id, fallback_strategy FROM ({tasks})
-WHERE task_id >= 'ffffffffffffffff' AND fallback_strategy IS NOT NULL AND type = 'ACTOR_CREATION_TASK'
+SELECT task_id[17:] AS actor_id, fallback_strategy,
+    CASE WHEN worker_pid IS NOT NULL THEN {{'attempt': attempt_number, 'pid': worker_pid}} END AS created
+FROM ({tasks})
+WHERE task_id >= 'ffffffffffffffff' AND task_id[17:40] <> 'ffffffffffffffffffffffff'
+    AND (fallback_strategy IS NOT NULL OR worker_pid IS NOT NULL)
 """
-"""Over partial rows of tasks: what actors have in common with the tasks that make them, and no event of their own."""
+"""Over partial rows of tasks: what actors have in common with the tasks that make them, and no event of their own.
+A driver's id is as high, but names no actor."""
+CREATING_COLUMNS = ("task_id", "attempt_number", "fallback_strategy", "worker_pid")
 
 _JOBS = """
 SELECT hex_id(x.jobId) AS job_id, true AS has_definition, x.driverPid AS driver_pid,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from raykeeper.history.ingest.closing import CLOSED_SINCE, CLOSED_TASKS, closed_entities
-from raykeeper.history.ingest.entities import CREATING_TASKS, PARTIAL_ROWS, no_cluster_events
+from raykeeper.history.ingest.entities import CREATING_COLUMNS, CREATING_TASKS, PARTIAL_ROWS, no_cluster_events
 from raykeeper.history.ingest.jobs import Merged, MergeOrder
 from raykeeper.history.ingest.merging import DERIVED_ROWS, DERIVED_TASKS, merged_rows, whole_rows, with_last_state
 from raykeeper.history.ingest.ranges import TaskRange, task_ranges
@@ -85,7 +85,7 @@ class TableMerger:
         highest = (1 << self._partition_bits) - 1
         files = self._partial_files(order, f"tasks/partition={highest}/*.parquet") if table is ACTORS else []
         if files:
-            yield CREATING_TASKS.format(tasks=_read(files, ["task_id", "type", "fallback_strategy"]))
+            yield CREATING_TASKS.format(tasks=_read(files, CREATING_COLUMNS))
 
     def _merge_counters(self, order: MergeOrder) -> tuple[Path, ...]:
         rows = [_empty(COUNTERS)]
