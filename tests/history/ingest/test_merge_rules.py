@@ -230,7 +230,11 @@ def actor_events(actor: str, *transitions: dict[str, Any]) -> list[dict[str, Any
 
 def test_where_an_old_ray_says_no_pid_of_an_actor_it_is_that_of_the_last_task_that_made_it(tmp_path: Path) -> None:
     alive = {"state": "ALIVE", "timestamp": timestamp(START_NS), "nodeId": "", "workerId": ""}
-    actors = {"old": [alive], "new": [{**alive, "pid": 7}], "waiting": [{**alive, "state": "PENDING_CREATION"}]}
+    actors: dict[str, list[dict[str, Any]]] = {
+        "old": [alive],
+        "new": [{**alive, "pid": 7}],
+        "waiting": [{**alive, "state": "PENDING_CREATION"}],
+    }
     ids = {name: f"{number:024x}01000000" for number, name in enumerate(actors)}
     found = [item for name, transitions in actors.items() for item in actor_events(ids[name], *transitions)]
     for actor in ids.values():

@@ -5,10 +5,14 @@ Argument: `works` for a job that ends, `stays` for one that is at work until the
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import ray  # type: ignore[import-not-found, unused-ignore]  # the bed's environment has it, ours does not
 from ray.util.placement_group import (  # type: ignore[import-not-found, unused-ignore]
@@ -44,6 +48,13 @@ def wait() -> None:
     time.sleep(3600)
 
 
+def begin(path: str) -> None:
+    """Can be cancelled between two naps."""
+    Path(path).touch()
+    while True:
+        time.sleep(0.05)
+
+
 class Fragile:
     """Dies when told to and comes again."""
 
@@ -60,6 +71,31 @@ class Broken:
 
     def __init__(self) -> None:
         raise RuntimeError("broken from the start")
+
+
+def count(number: int) -> Iterator[int]:
+    for item in range(number):  # noqa: UP028 - Ray sends into what yields, and a range takes nothing
+        yield item
+
+
+class Outer:
+    """Ray calls the methods of a class within another by the last part of its name."""
+
+    class Inner:
+        """Tells what it is called, and works on several things at a time."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        async def work(self, number: int) -> int:
+            await asyncio.sleep(0.01)
+            return number
+
+        async def fail(self) -> None:
+            raise ValueError("asynchronous and wrong")
+
+        def __repr__(self) -> str:
+            return f"Inner({self._name!r})"
 
 
 def run_tasks() -> None:
@@ -88,6 +124,24 @@ def run_actors() -> None:
         ray.get(broken.__ray_ready__.remote())
 
 
+def run_other_kinds() -> None:
+    """Generators, an actor within a class with a name of its own, a task that is cancelled."""
+    for reference in ray.remote(**SMALL)(count).remote(3):
+        ray.get(reference)
+    inner = ray.remote(**SMALL, max_concurrency=3)(Outer.Inner).remote("täglich")
+    ray.get([inner.work.remote(number) for number in range(5)])
+    with contextlib.suppress(ValueError):
+        ray.get(inner.fail.remote())
+    with tempfile.TemporaryDirectory() as folder:
+        began = Path(folder) / "began"
+        cancelled = ray.remote(**SMALL)(begin).remote(str(began))
+        while not began.exists():
+            time.sleep(0.1)
+    ray.cancel(cancelled)
+    with contextlib.suppress(ray.exceptions.TaskCancelledError):
+        ray.get(cancelled)
+
+
 def run_placement_groups() -> None:
     kept = placement_group([{"CPU": 0.1}, {"CPU": 0.1}], strategy="PACK", name="kept", lifetime="detached")
     removed = placement_group([{"CPU": 0.1}], name="removed")
@@ -98,6 +152,7 @@ def run_placement_groups() -> None:
 def work() -> None:
     run_tasks()
     run_actors()
+    run_other_kinds()
     run_placement_groups()
 
 
