@@ -34,12 +34,14 @@ FILLED = {
         || 'ValueError: kind ' || chr(107 + (number // {EVERY} % {KINDS} // 8)::INTEGER)
         || chr(107 + (number // {EVERY} % 8)::INTEGER) || ' of ' || printf('%016x', hash(number)) END""",
 }
+ROWS = {"tasks": "true", "task_list": "true", "unfinished_tasks": "has_failed"}
+"""Which of the tasks are in which table."""
 
 
 def large_session(folder: Path) -> ReadySession:
     """The session, whose files are in the folder from now on."""
     with duckdb.connect() as connection:
-        tables = {name: (_write(connection, ALL_TABLES[name], folder),) for name in ("tasks", "task_list")}
+        tables = {name: (_write(connection, ALL_TABLES[name], folder),) for name in ROWS}
     return known_session(tables)
 
 
@@ -54,6 +56,6 @@ def _write(connection: duckdb.DuckDBPyConnection, table: Table, folder: Path) ->
         f'({FILLED.get(column.name, "NULL")})::{column.type} AS "{column.name}"' for column in table.columns
     ).replace("\\n", "' || chr(10) || '")
     has_failed = f"range % {EVERY} = 0 AND range < {FAILURES * EVERY} AS has_failed"
-    source = f"(SELECT range AS number, {has_failed} FROM range({TASKS}))"
+    source = f"(SELECT range AS number, {has_failed} FROM range({TASKS})) WHERE {ROWS[table.name]}"
     connection.execute(f"COPY (SELECT {columns} FROM {source}) TO '{file}' (FORMAT parquet)")
     return file

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -39,6 +39,17 @@ class Session(Protocol):
     def polled(self) -> Mapping[str, PolledAnswer]:
         """The newest answer of Ray's dashboard for each path that was asked."""
         ...
+
+
+TaskIds = tuple[str, str]
+"""The first and the last one that a statement is about."""
+
+
+@runtime_checkable
+class TasksByRange(Protocol):
+    """Tables of which some files of `tasks` are enough for a statement about few ids."""
+
+    def of_tasks(self, first_id: str, last_id: str) -> Mapping[str, tuple[Path, ...]]: ...
 
 
 class Database(Protocol):
@@ -98,13 +109,22 @@ class Asked:
             return KubeFacts()
         return await self.kubernetes.read(record.namespace, record.cluster, record.cluster_uid)
 
-    async def rows(self, sql: str, params: Mapping[str, object] | None = None) -> list[Row]:
-        """Rows of one statement over the session's tables; every value a request brings is in `params`."""
-        return await self.database.query(sql, self.session.tables, params or {})
+    async def rows(self, sql: str, params: Mapping[str, object] | None = None, ids: TaskIds | None = None) -> list[Row]:
+        """Rows of one statement over the session's tables; every value a request brings is in `params`.
 
-    async def shaped_rows(self, sql: str, params: Mapping[str, object], shape: Callable[[Row], T]) -> list[T]:
+        A statement that reads no other `tasks` than those between two ids says so, and fewer files are fetched for it.
+        """
+        return await self.database.query(sql, self._tables(ids), params or {})
+
+    async def shaped_rows(
+        self, sql: str, params: Mapping[str, object], shape: Callable[[Row], T], ids: TaskIds | None = None
+    ) -> list[T]:
         """What `shape` makes of each row of a statement that may have many of them; it is called on another thread."""
-        return await self.database.query_shaped(sql, self.session.tables, params, shape)
+        return await self.database.query_shaped(sql, self._tables(ids), params, shape)
+
+    def _tables(self, ids: TaskIds | None) -> Mapping[str, tuple[Path, ...]]:
+        tables = self.session.tables
+        return tables.of_tasks(*ids) if ids and isinstance(tables, TasksByRange) else tables
 
     def polled_body(self, path: str, kind: type[T]) -> T | None:
         """The newest good answer for a path, or None where there never was one of this shape."""

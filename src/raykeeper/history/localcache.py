@@ -23,6 +23,8 @@ from raykeeper.storage.store import ObjectStore
 
 FETCHES_AT_ONCE = 16
 _LOCK_POLL_SECONDS = 0.05
+_EVICT_BYTES = 64 << 20
+"""Fetched since the last look at the folder: another look at hundreds of files after each of them takes seconds."""
 _FETCH_TRIES = 10  # a file may be evicted, or the folder deleted, between two steps
 
 
@@ -41,6 +43,7 @@ class LocalCache:
         self._holders: Counter[str] = Counter()
         self._fetching: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(FETCHES_AT_ONCE)
+        self._grown_bytes = 0
 
     def close(self) -> None:
         """Let go of everything that is held."""
@@ -49,12 +52,15 @@ class LocalCache:
 
     async def hold(self, store: ObjectStore, keys: Iterable[str]) -> list[Path]:
         """Local files of these objects, fetched where they are not there yet, until `release` is called."""
-        return await asyncio.gather(*(self._hold_one(store, key) for key in keys))
+        held = await asyncio.gather(*(self._hold_one(store, key) for key in keys))
+        self._evict_if_grown()
+        return held
 
     async def restore(self, store: ObjectStore, keys: Iterable[str]) -> None:
         """Fetch those of these held objects whose files are gone."""
         lost = [key for key in keys if not self.held_path(store, key).exists()]
         await asyncio.gather(*(self._bring(store, key) for key in lost))
+        self._evict_if_grown()
 
     def has(self, store: ObjectStore, keys: Iterable[str]) -> bool:
         """Whether all these objects have files here."""
@@ -151,11 +157,17 @@ class LocalCache:
                 await store.get_file(key, incoming)
             with suppress(FileExistsError):
                 os.link(incoming, self._held / name)  # before anything may evict it
+            self._grown_bytes += incoming.stat().st_size
             incoming.replace(self._objects / name)
-        self._evict()
+        self._evict_if_grown(_EVICT_BYTES)
+
+    def _evict_if_grown(self, by_bytes: int = 1) -> None:
+        if self._grown_bytes >= by_bytes:
+            self._evict()
 
     def _evict(self) -> None:
         """Remove the longest unused files nobody holds, until the rest is within the limit."""
+        self._grown_bytes = 0
         found = sorted(_files(self._objects), key=lambda item: item[1].st_mtime_ns)
         excess = sum(status.st_size for _, status in found) - self._limit_bytes
         for path, status in found:

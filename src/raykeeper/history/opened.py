@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from raykeeper.errors import Unavailable
 from raykeeper.history.database import Layers
 from raykeeper.history.ingest.jobs import Gap
 from raykeeper.history.ingest.manifests import TableFile
+from raykeeper.history.ingest.ranges import may_hold
 from raykeeper.history.localcache import LocalCache
 from raykeeper.history.tables import TASK_LIST, TASKS, UNFINISHED_TASKS
 from raykeeper.layout.keys import PolledKey, SessionId
@@ -50,34 +51,51 @@ class SessionTables(Mapping[str, tuple[Path, ...]]):
 
     async def fetch(self, names: Sequence[str]) -> None:
         """Have the files of these tables here, for as long as this object lives. Raises TablesLost."""
-        for name in names:
-            if name in self._fetched or name not in self._keys:
-                continue
-            try:
-                self._held += await self._cache.hold(self._store, self._keys_of(name))
-            except ObjectMissing as exc:
-                raise TablesLost from exc
-            self._fetched.add(name)
+        await self.hold({key for name in names for key in self.keys_of(name)})
 
     async def restore(self, names: Sequence[str]) -> None:
         """Bring back files of these tables that are gone from the disk. Raises TablesLost where the store has none."""
-        keys = {key for name in names for key in self._keys_of(name) if name in self._fetched}
-        try:
-            await self._cache.restore(self._store, keys)
-        except ObjectMissing as exc:
-            raise TablesLost from exc
+        await self.bring_back({key for name in names for key in self.keys_of(name)})
 
     def layers(self, name: str) -> Layers:
         """The files of a table, and those whose rows are read instead of some of them."""
+        return self.layered(name, self._keys.get(name, ()))
+
+    def of_tasks(self, first_id: str, last_id: str) -> TasksExcerpt:
+        """The same tables for a statement about tasks between these ids alone: it needs few files of `tasks`."""
+        chosen = [key for key in self._keys.get(TASKS.name, ()) if may_hold(PurePosixPath(key).stem, first_id, last_id)]
+        return TasksExcerpt(self, tuple(chosen))
+
+    async def hold(self, keys: Collection[str]) -> None:
+        missing = sorted(set(keys) - self._fetched)
+        if not missing:
+            return
+        try:
+            self._held += await self._cache.hold(self._store, missing)
+        except ObjectMissing as exc:
+            raise TablesLost from exc
+        self._fetched.update(missing)
+
+    async def bring_back(self, keys: Collection[str]) -> None:
+        try:
+            await self._cache.restore(self._store, self._fetched.intersection(keys))
+        except ObjectMissing as exc:
+            raise TablesLost from exc
+
+    def layered(self, name: str, keys: Iterable[str]) -> Layers:
+        """These files of a table, with those that supersede some of their rows."""
         return Layers(
-            self._paths(self._keys.get(name, ())),
+            self._paths(keys),
             self._paths(self._newer.get(name, ())),
             self._paths(self._newer.get(TASK_LIST.name, ())) if name in _SUPERSEDED else (),
         )
 
-    def _keys_of(self, name: str) -> set[str]:
-        """All objects that a query of the table reads."""
-        return {*self._keys.get(name, ()), *self._newer.get(name, ()), *self._newer.get(TASK_LIST.name, ())}
+    def keys_of(self, name: str, chosen: Iterable[str] | None = None) -> set[str]:
+        """All objects that a query of the table reads, or of a choice of its files."""
+        if name not in self._keys:
+            return set()
+        files = self._keys[name] if chosen is None else chosen
+        return {*files, *self._newer.get(name, ()), *self._newer.get(TASK_LIST.name, ())}
 
     def _paths(self, keys: Iterable[str]) -> tuple[Path, ...]:
         return tuple(self._cache.held_path(self._store, key) for key in keys)
@@ -91,6 +109,38 @@ class SessionTables(Mapping[str, tuple[Path, ...]]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+
+@dataclass(frozen=True)
+class TasksExcerpt(Mapping[str, tuple[Path, ...]]):
+    """A session's tables with some of the files of `tasks`; those of all others."""
+
+    whole: SessionTables
+    tasks: tuple[str, ...]
+
+    async def fetch(self, names: Sequence[str]) -> None:
+        """As of SessionTables, which holds the files. Raises TablesLost."""
+        await self.whole.hold(self._keys_of(names))
+
+    async def restore(self, names: Sequence[str]) -> None:
+        """As of SessionTables. Raises TablesLost."""
+        await self.whole.bring_back(self._keys_of(names))
+
+    def layers(self, name: str) -> Layers:
+        return self.whole.layered(name, self.tasks) if name == TASKS.name else self.whole.layers(name)
+
+    def _keys_of(self, names: Sequence[str]) -> set[str]:
+        chosen = {TASKS.name: self.tasks}
+        return {key for name in names for key in self.whole.keys_of(name, chosen.get(name))}
+
+    def __getitem__(self, name: str) -> tuple[Path, ...]:
+        return self.layers(name).files if name == TASKS.name else self.whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.whole)
+
+    def __len__(self) -> int:
+        return len(self.whole)
 
 
 @dataclass(frozen=True)

@@ -181,41 +181,45 @@ in `parent_task_id`. `state`, `end_ns`, `error_type` and `error_message` are as 
 include what closed the task. Files hold disjoint ranges of task ids and are sorted by job within.
 """
 
-TASK_LIST = Table(
-    "task_list",
-    tuple(
-        Column(column.name, column.type, Rule.KEY if column.rule is Rule.KEY else Rule.DERIVED)
-        for column in TASKS.columns
-        if column.name
-        in (
-            "task_id",
-            "attempt_number",
-            "job_id",
-            "has_definition",
-            "type",
-            "language",
-            "actor_id",
-            "parent_task_id",
-            "placement_group_id",
-            "node_id",
-            "worker_id",
-            "worker_pid",
-            "state",
-            "name",
-            "func_or_class_name",
-            "creation_ns",
-            "start_ns",
-            "end_ns",
-            "error_type",
-            "closed_by",
-        )
-    ),
-    order=("task_id", "attempt_number"),
-)
-"""Every attempt again, in the columns a list shows or filters by, in the order of task ids over all jobs."""
 
-UNFINISHED_TASKS = Table("unfinished_tasks", TASK_LIST.columns, TASK_LIST.order)
-"""The rows of `task_list` whose state is not FINISHED: the few that people look for."""
+def _copied(*names: str) -> tuple[Column, ...]:
+    """Columns of tasks, in a table that is made from them."""
+    chosen = (column for column in TASKS.columns if column.name in names)
+    return tuple(Column(item.name, item.type, item.rule if item.rule is Rule.KEY else Rule.DERIVED) for item in chosen)
+
+
+_LISTED = (
+    "task_id",
+    "attempt_number",
+    "job_id",
+    "has_definition",
+    "type",
+    "language",
+    "actor_id",
+    "parent_task_id",
+    "placement_group_id",
+    "required_resources",
+    "node_id",
+    "worker_id",
+    "worker_pid",
+    "state",
+    "name",
+    "func_or_class_name",
+    "creation_ns",
+    "start_ns",
+    "end_ns",
+    "error_type",
+    "closed_by",
+)
+
+TASK_LIST = Table("task_list", _copied(*_LISTED), order=("task_id", "attempt_number"))
+"""Every attempt again, in the columns a list shows, filters or adds up, in the order of task ids over all jobs."""
+
+UNFINISHED_TASKS = Table(
+    "unfinished_tasks", _copied(*_LISTED, "pending_node_assignment_ns", "error_message"), TASK_LIST.order
+)
+"""The rows of `task_list` whose state is not FINISHED: the few that people look for, with what a report and a search
+want to know of them. All of `tasks` is a gigabyte for ten million."""
 
 TASK_SUMMARY = Table(
     "task_summary",
@@ -270,8 +274,8 @@ ACTORS = Table(
 )
 """One row for each actor with all its incarnations; pid, node, worker and repr are of the last one that was ALIVE.
 
-Its fallback strategy is that of the task that made it, since no event about an actor has it; and so is its pid where Ray
-is older than 2.54 and says only that it is ALIVE (`created`: of the last attempt).
+Its fallback strategy is that of the task that made it, since no event about an actor has it. So is its pid where all
+that Ray says is that it is ALIVE, as 2.52 does (`created`: of the last attempt).
 `start_ns` is the first ALIVE and `end_ns` the first DEAD that nothing followed: when its job ends, Ray tells of a dead
 actor again."""
 

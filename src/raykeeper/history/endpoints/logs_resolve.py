@@ -23,7 +23,7 @@ _LOG_RANGES_SINCE = (2, 54)  # before that, events do not say where in a worker'
 
 NODE_OF_IP = "SELECT node_id FROM nodes WHERE node_ip = $node_ip ORDER BY started_ns DESC NULLS LAST LIMIT 1"
 NODE = "SELECT node_id FROM nodes WHERE node_id = $node_id"
-ACTOR = "SELECT transitions FROM actors WHERE actor_id = $actor_id"
+ACTOR = "SELECT transitions FROM actors WHERE actor_id = $actor_id AND (has_definition OR transitions IS NOT NULL)"
 TASK_ATTEMPTS = """
     SELECT attempt_number, actor_id, node_id, worker_id, stdout_file, stderr_file,
            stdout_start, stdout_end, stderr_start, stderr_end
@@ -145,7 +145,7 @@ async def _of_task(asked: Asked, logs: LogStore, query: LogQuery) -> Wanted:
 
 
 async def _attempt(asked: Asked, query: LogQuery) -> Row:
-    rows = await asked.rows(TASK_ATTEMPTS, {"task_id": query.task_id})
+    rows = await asked.rows(TASK_ATTEMPTS, {"task_id": query.task_id}, (query.task_id, query.task_id))
     if not rows:
         raise LogRefused(
             f"Could not find log file for task: {query.task_id} (attempt {query.attempt_number}) "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.answers import Listed
-from raykeeper.history.asked import Asked
+from raykeeper.history.asked import Asked, TaskIds
 from raykeeper.history.endpoints.captured import CAPTURED_TASKS, captured_page
 from raykeeper.history.endpoints.filters import (
     ACTOR_ID_BYTES,
@@ -112,12 +112,17 @@ async def _detailed_rows(asked: Asked, query: StateQuery, filters: Sequence[Type
     """The narrow table tells between which ids the page lies, so that few of the wide rows are read."""
     where = to_condition(filters, COLUMNS)
     condition, params = f"{visible_tasks(query)} AND {where.sql}", {**where.params, "row_limit": query.limit}
-    bounds = PAGE_BOUNDS.format(relation=list_relation(filters), where=condition, order=ORDER)
-    [page] = await asked.rows(bounds, params)
-    if page["last_id"] is None:
+    page = await page_bounds(asked, list_relation(filters), condition, params)
+    if page is None:
         return []
-    statement = DETAILED_TASKS.format(where=condition, order=ORDER)
-    return await asked.shaped_rows(statement, {**params, **page}, encoded_detailed_task)
+    statement, bounds = DETAILED_TASKS.format(where=condition, order=ORDER), {"first_id": page[0], "last_id": page[1]}
+    return await asked.shaped_rows(statement, {**params, **bounds}, encoded_detailed_task, page)
+
+
+async def page_bounds(asked: Asked, relation: str, condition: str, params: Mapping[str, object]) -> TaskIds | None:
+    """The first and the last id of the page that a condition and a limit give; None where it is empty."""
+    [page] = await asked.rows(PAGE_BOUNDS.format(relation=relation, where=condition, order=ORDER), params)
+    return None if page["last_id"] is None else (page["first_id"], page["last_id"])
 
 
 async def count_tasks(asked: Asked, query: StateQuery, filters: Sequence[TypedFilter]) -> int:

@@ -11,17 +11,17 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import InvalidQuery, Unanswerable, json_response
 from raykeeper.history.asked import Asked, Row
-from raykeeper.history.endpoints.filters import to_condition, typed_filters
+from raykeeper.history.endpoints.filters import Condition, to_condition, typed_filters
 from raykeeper.history.endpoints.rayjson import optional_json
 from raykeeper.history.endpoints.redaction import masked_deeply
-from raykeeper.history.endpoints.statequery import MAX_LIMIT, Filter
-from raykeeper.history.endpoints.tasks import COLUMNS
+from raykeeper.history.endpoints.statequery import MAX_LIMIT, Filter, StateQuery
+from raykeeper.history.endpoints.tasks import COLUMNS, ORDER, page_bounds, visible_tasks
 
 MEASURED_TASKS = """
     SELECT task_id, attempt_number, job_id, func_or_class_name, actor_id, component_type, component_id,
            component_ip, spans
-    FROM tasks WHERE has_definition AND type <> 'DRIVER_TASK' AND {where}
-    ORDER BY task_id, attempt_number LIMIT $row_limit
+    FROM tasks WHERE {where} AND task_id BETWEEN $first_id AND $last_id
+    ORDER BY {order} LIMIT $row_limit
 """
 
 _DRAWN = ("worker", "driver")
@@ -51,10 +51,20 @@ async def get_timeline(request: Request, asked: Asked) -> Response:
         filters = typed_filters([Filter("job_id", "=", job_id)] if job_id else [], COLUMNS)
     except InvalidQuery as exc:
         raise Unanswerable(str(exc)) from exc  # Ray catches nothing here
-    where = to_condition(filters, COLUMNS)
-    rows = await asked.rows(MEASURED_TASKS.format(where=where.sql), {**where.params, "row_limit": MAX_LIMIT})
+    rows = await _measured_rows(asked, to_condition(filters, COLUMNS))
     headers = _download_headers(request, asked, job_id)
     return await asyncio.to_thread(lambda: json_response(trace(rows), headers=headers))
+
+
+async def _measured_rows(asked: Asked, where: Condition) -> list[Row]:
+    """Of as many tasks as a list has at most: Ray draws no others."""
+    condition = f"{visible_tasks(StateQuery())} AND {where.sql}"
+    params = {**where.params, "row_limit": MAX_LIMIT}
+    page = await page_bounds(asked, "task_list", condition, params)
+    if page is None:
+        return []
+    statement = MEASURED_TASKS.format(where=condition, order=ORDER)
+    return await asked.rows(statement, {**params, "first_id": page[0], "last_id": page[1]}, page)
 
 
 def trace(rows: Iterable[Row]) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ MAX_RANGE_BITS = 12
 PARTITION_BITS = 6
 """Batches are written into at most 2^6 partitions, a file each; finer ranges read theirs through a filter."""
 
-TABLES_VERSION = "4"
+TABLES_VERSION = "5"
 """Part of every generation's name: raise it when the same events give other tables, and they are made anew."""
 
 

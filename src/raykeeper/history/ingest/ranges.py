@@ -53,3 +53,9 @@ def parse_range(name: str) -> TaskRange:
     """The range of a file name's last two parts."""
     bits, number = name.rsplit("-", 2)[-2:]
     return TaskRange(int(number), int(bits))
+
+
+def may_hold(name: str, first_id: str, last_id: str) -> bool:
+    """Whether the file of that name can hold a task id between these two, both included."""
+    held = parse_range(name)
+    return held.first <= last_id and first_id < held.end

@@ -69,7 +69,7 @@ FEW_ATTEMPTS = f"""
 
 TASK_RESOURCES = f"""
     SELECT required_resources, sum(greatest(0, coalesce(end_ns, $until_ns) - start_ns))::DOUBLE AS held_ns
-    FROM tasks WHERE type = 'NORMAL_TASK' AND start_ns IS NOT NULL AND {IN_SCOPE}
+    FROM task_list WHERE type = 'NORMAL_TASK' AND start_ns IS NOT NULL AND {IN_SCOPE}
     GROUP BY required_resources ORDER BY held_ns DESC LIMIT $row_limit
 """
 """Methods of actors hold what their actor holds, so they count there."""

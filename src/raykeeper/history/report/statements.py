@@ -1,4 +1,6 @@
-"""The statements behind a report. Each answers a bounded number of rows, whatever the size of the session."""
+"""The statements behind a report. Each answers a bounded number of rows, whatever the size of the session.
+
+None reads `tasks`, which would have to be fetched as a whole."""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ GROUPED_FAILURES = f"""
     WITH failed AS (
         SELECT task_id, attempt_number, job_id, func_or_class_name, error_type, closed_by, end_ns, node_id, worker_id,
                {NEVER_RAN} AS never_ran, coalesce(error_message, '') AS message
-        FROM tasks WHERE state = 'FAILED' AND {IN_SCOPE}
+        FROM unfinished_tasks WHERE state = 'FAILED' AND {IN_SCOPE}
     ),
     tried_again AS (SELECT DISTINCT task_id FROM task_list WHERE state = 'FINISHED' AND attempt_number > 0),
     lost_nodes AS (SELECT node_id, end_ns FROM nodes WHERE end_ns IS NOT NULL),
@@ -74,7 +76,7 @@ FIRST_FAILURES = """
            w.exit_type, w.exit_detail, w.end_ns AS worker_end_ns, w.pid,
            n.end_ns AS node_end_ns, n.node_ip, n.death_reason, n.death_message,
            a.class_name, a.death_cause, a.end_ns AS actor_end_ns
-    FROM tasks AS t
+    FROM unfinished_tasks AS t
     LEFT JOIN workers AS w ON w.worker_id = t.worker_id
     LEFT JOIN nodes AS n ON n.node_id = t.node_id
     LEFT JOIN actors AS a ON a.actor_id = t.actor_id
@@ -82,7 +84,7 @@ FIRST_FAILURES = """
 """
 """The first attempt of each group, with what is known of its worker, node and actor."""
 
-GIVEN_RESOURCES = "SELECT DISTINCT required_resources FROM tasks WHERE start_ns IS NOT NULL LIMIT 1000"
+GIVEN_RESOURCES = "SELECT DISTINCT required_resources FROM task_list WHERE start_ns IS NOT NULL LIMIT 1000"
 """What attempts that ran had asked for; few kinds, whatever the number of tasks."""
 
 NODE_RESOURCES = "SELECT DISTINCT resources_total FROM nodes WHERE resources_total IS NOT NULL LIMIT 1000"
@@ -90,7 +92,7 @@ NODE_RESOURCES = "SELECT DISTINCT resources_total FROM nodes WHERE resources_tot
 WAITING = f"""
     SELECT job_id, func_or_class_name AS function, required_resources, count(*) AS attempts,
            min(pending_node_assignment_ns) AS since_ns
-    FROM tasks WHERE closed_by = 'cluster' AND {NEVER_RAN} AND {IN_SCOPE}
+    FROM unfinished_tasks WHERE closed_by = 'cluster' AND {NEVER_RAN} AND {IN_SCOPE}
     GROUP BY ALL ORDER BY since_ns, function LIMIT 100
 """  # noqa: S608 - made of constants
 """Attempts that waited for a node when the cluster ended; the state that they were in is all that Ray said of them."""

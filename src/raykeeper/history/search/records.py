@@ -37,7 +37,7 @@ _SOURCES: dict[What, str] = {
     "task": """
         SELECT end_ns AS ns, task_id || '-' || attempt_number AS id, job_id, node_id,
                concat_ws(': ', nullif(func_or_class_name, ''), error_type) AS title, error_message AS message
-        FROM tasks WHERE error_message IS NOT NULL
+        FROM unfinished_tasks WHERE error_message IS NOT NULL
     """,
     "actor": f"""
         SELECT end_ns AS ns, actor_id AS id, job_id, node_id, class_name AS title, {_DEATH} AS message
