@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from raykeeper.collector.poll.endpoints import JOBS, NODE_STATISTICS, SERVE, VERSION, polled_endpoints
 from raykeeper.collector.poll.jobs import JobRow, parse_jobs
 from raykeeper.collector.poll.schedule import JOBS_PER_ROUND, SessionPolls
@@ -56,6 +58,22 @@ def test_node_statistics_are_stored_each_time() -> None:
     polls = some_polls()
     assert polls.answered(ENDPOINTS[NODE_STATISTICS], answer([1]), 0.0)
     assert polls.answered(ENDPOINTS[NODE_STATISTICS], answer([1]), 60.0)
+
+
+@pytest.mark.parametrize(
+    ("node", "seconds"),
+    [
+        ({"hostname": "a", "raylet": {"state": "ALIVE"}}, 60.0),
+        ({"raylet": {"state": "ALIVE"}}, 10.0),
+        ({"raylet": {"state": "DEAD"}}, 60.0),
+        ("odd", 60.0),
+    ],
+)
+def test_nodes_of_which_there_are_no_figures_yet_are_looked_at_again_soon(node: Any, seconds: float) -> None:
+    polls = some_polls()
+    polls.answered(ENDPOINTS[NODE_STATISTICS], answer({"data": {"summary": [node]}}), 0.0)
+    assert NODE_STATISTICS not in due_names(polls, seconds - 1)
+    assert NODE_STATISTICS in due_names(polls, seconds)
 
 
 def test_changed_jobs_are_looked_at_again_soon() -> None:

@@ -81,6 +81,13 @@ POLLED_JOBS = [
     {"type": "SUBMISSION", "job_id": None, "submission_id": "unseen", "status": "RUNNING", "end_time": None},
     {"type": "SUBMISSION", "job_id": None, "submission_id": "done", "status": "SUCCEEDED", "end_time": 5},
 ]
+UNMEASURED = PolledAnswer(
+    path="/nodes?view=summary",
+    polled_at=ENDED_AT,
+    status=200,
+    body=msgspec.Raw(msgspec.json.encode({"data": {"summary": [{"raylet": {"nodeId": HEAD, "state": "ALIVE"}}]}})),
+)
+"""What a head says of a node that has just come."""
 JOB_EVENT = {
     "event_id": "1",
     "source_type": "JOBS",
@@ -104,6 +111,7 @@ async def app(tmp_path: Path, *, is_ended: bool) -> AsyncIterator[ASGIApp]:
         path="/api/jobs/", polled_at=ENDED_AT, status=200, body=msgspec.Raw(msgspec.json.encode(POLLED_JOBS))
     )
     await store.put(PolledKey(SESSION, "/api/jobs/", ENDED_MS).key, encode_polled(answer))
+    await store.put(PolledKey(SESSION, UNMEASURED.path, ENDED_MS).key, encode_polled(UNMEASURED))
     logs = PackBuilder(store, SESSION, HEAD)
     logs.add("events/event_JOBS.log", msgspec.json.encode(JOB_EVENT) + b"\n")
     await logs.put()
@@ -168,6 +176,17 @@ async def test_a_job_that_ended_after_the_last_poll_ended_as_rays_event_file_say
 ) -> None:
     job = (await ask(app, "/api/jobs/unseen")).body
     assert (job["status"], job["end_time"]) == (("SUCCEEDED", 1794773500000) if is_ended else ("RUNNING", None))
+
+
+async def test_a_node_that_nobody_named_is_called_by_its_address(app: ASGIApp) -> None:
+    [node] = await rows(app, "nodes")
+    assert node["node_name"] == "10.0.0.1"
+    path = "/api/v0/nodes?filter_keys=node_name&filter_predicates=%3D&filter_values=10.0.0.1"
+    assert len((await ask(app, path)).body["data"]["result"]["result"]) == 1
+
+
+async def test_hosts_are_listed_although_one_was_never_measured(app: ASGIApp) -> None:
+    assert (await ask(app, "/nodes?view=hostNameList")).body["data"]["hostNameList"] == ["head"]
 
 
 async def test_the_frontend_sees_a_living_node_so_that_it_offers_its_logs(app: ASGIApp) -> None:

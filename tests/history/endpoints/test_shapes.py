@@ -188,6 +188,15 @@ def test_a_node_that_died_after_the_last_poll_is_dead() -> None:
     assert (node["raylet"]["state"], node["raylet"]["stateMessage"]) == ("DEAD", "Unexpected termination: gone")
 
 
+def test_a_node_that_was_polled_before_it_was_measured_is_known_from_events() -> None:
+    statistics = parse_statistics(
+        {"data": {"summary": [{"raylet": {"nodeId": "ab", "state": "ALIVE", "numWorkers": 3}}]}}
+    )
+    [node] = node_summaries([a_node()], statistics, AS_OF)
+    assert (node["hostname"], node["ip"], node["raylet"]["numWorkers"]) == ("head", "10.0.0.1", 3)
+    assert node["raylet"]["resourcesTotal"] == {"CPU": 2.0}
+
+
 def test_a_node_that_was_never_polled_is_shown_without_statistics() -> None:
     [node] = node_summaries([a_node()], parse_statistics({}), AS_OF)
     assert (node["ip"], node["raylet"]["state"], node["raylet"]["resourcesTotal"]) == (

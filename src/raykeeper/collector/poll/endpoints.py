@@ -6,9 +6,11 @@ Not asked, because they arrive another way: actors, tasks, nodes and workers (ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
+
+from raykeeper.collector.poll.measured import has_unmeasured_nodes
 
 VERSION = "/api/version"
 METADATA = "/api/v0/cluster_metadata"
@@ -43,6 +45,8 @@ class Endpoint:
     """Differs with every look: each answer is stored, none is compared."""
     is_quick: bool = False
     """A change is likely to be followed by another: asked again sooner."""
+    is_unfinished: Callable[[bytes], bool] | None = None
+    """Whether an answer lacks what the next will have: it is asked again sooner."""
     is_about_something: bool = False
     """An answer that lists nothing is not stored."""
     actor_class: str = ""
@@ -65,7 +69,13 @@ def polled_endpoints(poll_seconds: float, additional: Iterable[str] = ()) -> tup
         Endpoint("/api/v0/placement_groups?detail=1&limit=10000", poll_seconds),
         Endpoint("/api/train/v2/runs/v1", poll_seconds, is_about_something=True, actor_class=TRAIN_ACTOR),
         Endpoint("/api/cluster_status?format=1", slow_seconds),
-        Endpoint(NODE_STATISTICS, slow_seconds, ask=f"{NODE_STATISTICS}&nocache=1", is_sample=True),
+        Endpoint(
+            NODE_STATISTICS,
+            slow_seconds,
+            ask=f"{NODE_STATISTICS}&nocache=1",
+            is_sample=True,
+            is_unfinished=has_unmeasured_nodes,
+        ),
     )
     facts = tuple(Endpoint(name, poll_seconds, is_fact=True) for name in (VERSION, METADATA, TIMEZONE, CLUSTER_ID))
     builtin = {endpoint.name for endpoint in (*facts, *changing)}

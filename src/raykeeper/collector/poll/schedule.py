@@ -80,7 +80,10 @@ class SessionPolls:
         is_empty = endpoint.is_about_something and says_nothing(answer.body)
         is_news = (seen is None or seen != track.stored) and not is_empty
         track.is_done = endpoint.is_fact or (track.is_job_over and not is_news)
-        track.due_at = now + _pause(endpoint, len(answer.body), is_news=is_news)
+        is_quick = (endpoint.is_quick and is_news) or bool(
+            endpoint.is_unfinished and endpoint.is_unfinished(answer.body)
+        )
+        track.due_at = now + _pause(endpoint, len(answer.body), is_quick=is_quick)
         if is_news:
             track.stored = seen
         return is_news
@@ -99,6 +102,6 @@ class SessionPolls:
         return known or next((track for track in self._jobs.values() if track.endpoint == endpoint), None)
 
 
-def _pause(endpoint: Endpoint, size: int, *, is_news: bool) -> float:
-    period = min(endpoint.period_seconds, QUICK_SECONDS) if is_news and endpoint.is_quick else endpoint.period_seconds
+def _pause(endpoint: Endpoint, size: int, *, is_quick: bool) -> float:
+    period = min(endpoint.period_seconds, QUICK_SECONDS) if is_quick else endpoint.period_seconds
     return period * max(1.0, size / LIGHT_BODY_BYTES)

@@ -19,7 +19,11 @@ from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
 from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, polled_at, version_of
 from raykeeper.history.endpoints.workers import WORKERS_AND_DRIVERS
 
-NODES = "SELECT * FROM nodes WHERE has_definition ORDER BY started_ns, node_id"
+NODES = """
+    SELECT * REPLACE (
+        coalesce(nullif(node_name, ''), node_ip) AS node_name, coalesce(nullif(hostname, ''), node_ip) AS hostname
+    ) FROM nodes WHERE has_definition ORDER BY started_ns, node_id
+"""
 WORKER_STARTS = " ".join(
     ("SELECT worker_id, start_ms FROM", WORKERS_AND_DRIVERS, "WHERE node_id = $node_id AND start_ms > 0")
 )
@@ -50,7 +54,8 @@ async def get_nodes(request: Request, asked: Asked) -> Response:
         return await answer_remembered(_remembered, key, lambda: _summarize(asked))
     if view is not None and view.lower() == "hostnamelist":
         summaries = node_summaries(await asked.rows(NODES), last_statistics(asked), asked.session.as_of)
-        names = sorted({entry["hostname"] for entry in summaries if entry["raylet"].get("state") == "ALIVE"})
+        living = [entry for entry in summaries if entry["raylet"].get("state") == "ALIVE"]
+        names = sorted({entry["hostname"] for entry in living if entry.get("hostname")})
         return dashboard_response("Node hostname list fetched.", {"hostNameList": names})
     return dashboard_response(f"Unknown view {view}", {}, 500)
 
@@ -84,8 +89,19 @@ async def is_node_known(asked: Asked, node_id: str) -> bool:
 def node_summaries(rows: list[Row], statistics: NodeStatistics, as_of: datetime) -> list[dict[str, Any]]:
     """Every node, in the order in which they came: as measured last, and dead if it died since."""
     known = {row["node_id"]: row for row in rows}
-    polled = [updated_entry(entry, known.get(node_id)) for node_id, entry in statistics.entries.items()]
+    polled = [
+        updated_entry(completed_entry(entry, known.get(node_id), as_of), known.get(node_id))
+        for node_id, entry in statistics.entries.items()
+    ]
     return [*polled, *(made_entry(row, as_of) for row in rows if row["node_id"] not in statistics.entries)]
+
+
+def completed_entry(entry: Mapping[str, Any], row: Row | None, as_of: datetime) -> Mapping[str, Any]:
+    """A polled entry; one of a node that had not been measured yet, with what events say of it."""
+    if row is None or entry.get("hostname"):
+        return entry
+    made = made_entry(row, as_of)
+    return {**made, **entry, "raylet": {**made["raylet"], **entry["raylet"]}}
 
 
 def updated_entry(entry: Mapping[str, Any], row: Row | None) -> dict[str, Any]:

@@ -1,0 +1,31 @@
+"""Which nodes a summary has no figures of: those that came since the head last heard of all. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Raylet(msgspec.Struct):
+    state: str = ""
+
+
+class _Node(msgspec.Struct):
+    hostname: str = ""
+    raylet: _Raylet = msgspec.field(default_factory=_Raylet)
+
+
+class _Data(msgspec.Struct):
+    summary: list[_Node]
+
+
+class _Summary(msgspec.Struct):
+    data: _Data
+
+
+def has_unmeasured_nodes(body: bytes) -> bool:
+    """Whether a node lives of which the answer to `/nodes?view=summary` says nothing more than that."""
+    try:
+        nodes = msgspec.json.decode(body, type=_Summary).data.summary
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return any(node.raylet.state == "ALIVE" and not node.hostname for node in nodes)
