@@ -10,7 +10,7 @@ import duckdb
 
 from goldensession import ReadySession
 from ingest_scene import SESSION, START_NS
-from raykeeper.history.tables import ALL_TABLES, Table
+from raykeeper.history.tables import ALL_TABLES, TASK_SUMMARY, Table
 
 TASKS, FAILURES, KINDS = 1_000_000, 35_000, 40
 EVERY = TASKS // FAILURES
@@ -42,7 +42,8 @@ def large_session(folder: Path) -> ReadySession:
     """The session, whose files are in the folder from now on."""
     with duckdb.connect() as connection:
         tables = {name: (_write(connection, ALL_TABLES[name], folder),) for name in ROWS}
-    return known_session(tables)
+        summary = (_write_summary(connection, folder),)
+    return known_session({**tables, TASK_SUMMARY.name: summary})
 
 
 def known_session(tables: Mapping[str, tuple[Path, ...]]) -> ReadySession:
@@ -58,4 +59,12 @@ def _write(connection: duckdb.DuckDBPyConnection, table: Table, folder: Path) ->
     has_failed = f"range % {EVERY} = 0 AND range < {FAILURES * EVERY} AS has_failed"
     source = f"(SELECT range AS number, {has_failed} FROM range({TASKS})) WHERE {ROWS[table.name]}"
     connection.execute(f"COPY (SELECT {columns} FROM {source}) TO '{file}' (FORMAT parquet)")
+    return file
+
+
+def _write_summary(connection: duckdb.DuckDBPyConnection, folder: Path) -> Path:
+    file, keys = folder / f"{TASK_SUMMARY.name}.parquet", ", ".join(TASK_SUMMARY.key)
+    listed = f"read_parquet('{folder / 'task_list.parquet'}')"
+    counted = f"SELECT {keys}, count(*) AS number FROM {listed} GROUP BY {keys}"
+    connection.execute(f"COPY ({counted}) TO '{file}' (FORMAT parquet)")
     return file

@@ -226,13 +226,13 @@ TASK_SUMMARY = Table(
     (
         *_columns(Rule.KEY, job_id="VARCHAR", name="VARCHAR", func_or_class_name="VARCHAR"),
         *_columns(Rule.KEY, type="VARCHAR", state="VARCHAR"),
-        *_columns(Rule.DERIVED, tasks="BIGINT"),
+        *_columns(Rule.DERIVED, number="BIGINT"),
     ),
     order=("job_id", "name", "func_or_class_name", "type", "state"),
 )
 """How many attempts with a definition there are. Ray's summary shows them by name, or by function where that is empty.
 
-Add `tasks` up over equal rows: a later file may take back with a negative number what an earlier one counted."""
+Add `number` up over equal rows: a later file may take back with a negative number what an earlier one counted."""
 
 ACTORS = Table(
     "actors",

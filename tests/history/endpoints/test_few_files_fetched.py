@@ -17,6 +17,7 @@ from conditions import eventually
 from goldensession import dashboard
 from ingest_scene import SESSION, Event, definition, lifecycle, local_store, put_records, put_segment, task_id
 from raykeeper.clock import SystemClock
+from raykeeper.history.alljobs.summarizing import summarize
 from raykeeper.history.asked import Asked
 from raykeeper.history.database import Database
 from raykeeper.history.ingest.manifests import TableFile, newest_manifest
@@ -72,7 +73,10 @@ async def test_counts_by_name_are_answered_without_fetching_any_task(asked: Aske
     assert is_fetched(asked, "task_list")
 
 
-async def test_a_report_an_overview_and_a_search_leave_the_details_of_tasks_in_the_store(asked: Asked) -> None:
+async def test_a_report_an_overview_a_search_and_a_summary_leave_the_details_of_tasks_in_the_store(
+    asked: Asked,
+) -> None:
+    assert (await summarize(asked)).left_out == 0
     assert (await make_report(replace(asked, logs=NO_LOGS))).counts.failures == 1
     assert (await session_overview(asked)).counts.attempts == 4
     wanted = Wanted("on purpose")

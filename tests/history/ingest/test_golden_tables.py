@@ -137,7 +137,7 @@ def test_the_lists_and_the_summary_agree_with_the_whole_rows(tables: Tables) -> 
     unfinished = [row for row in tables["task_list"] if row["state"] != "FINISHED"]
     assert listed(tables["unfinished_tasks"]) == listed(unfinished)
     defined = sum(1 for row in tables["tasks"] if row["has_definition"])
-    assert sum(row["tasks"] for row in tables["task_summary"]) == defined
+    assert sum(row["number"] for row in tables["task_summary"]) == defined
 
 
 ACTOR_FIELDS = (

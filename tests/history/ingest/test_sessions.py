@@ -250,7 +250,7 @@ QUESTIONS = (
     "SELECT * FROM tasks ORDER BY task_id, attempt_number",
     "SELECT * FROM task_list ORDER BY task_id, attempt_number",
     "SELECT * FROM unfinished_tasks ORDER BY task_id, attempt_number",
-    "SELECT state, type, sum(tasks)::BIGINT AS n FROM task_summary GROUP BY ALL HAVING sum(tasks) <> 0 ORDER BY ALL",
+    "SELECT state, type, sum(number)::BIGINT AS n FROM task_summary GROUP BY ALL HAVING sum(number) <> 0 ORDER BY ALL",
     "SELECT * FROM workers",
     "SELECT * FROM counters ORDER BY event_type",
 )

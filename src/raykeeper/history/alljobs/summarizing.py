@@ -18,9 +18,9 @@ _ENTRYPOINT_CHARS, _FAILURE_CHARS = 500, 300
 _METADATA_PAIRS, _METADATA_CHARS = 20, 200
 
 COUNTED_TASKS = """
-    SELECT job_id, state, sum(tasks)::BIGINT AS number
+    SELECT job_id, state, sum(number)::BIGINT AS number
     FROM task_summary WHERE type <> 'DRIVER_TASK'   -- a driver is no task to its user: all pages count alike
-    GROUP BY ALL HAVING number > 0
+    GROUP BY ALL HAVING sum(number) > 0
 """
 
 

@@ -48,8 +48,7 @@ COLUMNS: Columns = {
 SOURCE_COLUMNS = frozenset({"actor_id", "job_id", "task_id", "name", "state"})
 """Filters that Ray's GCS applies itself: they lower `total`, the others only `num_filtered`."""
 
-SUMMARY = "task_summary AS summed(job_id, name, func_or_class_name, type, state, number)"
-"""The last column has the name of a table; under another name, that table's files are not fetched for this."""
+SUMMARY = "task_summary"
 
 SUMMARY_COLUMNS = frozenset({"job_id", "name", "func_or_class_name", "type", "state"})
 """Filters by these are answered from the summary, whose size does not grow with the number of tasks."""

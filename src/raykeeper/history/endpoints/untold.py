@@ -21,7 +21,7 @@ WARNING = (
 )
 
 ANY_ACTORS = """
-    SELECT 1 FROM task_summary WHERE type = 'ACTOR_CREATION_TASK' GROUP BY ALL HAVING sum(tasks) > 0
+    SELECT 1 FROM task_summary WHERE type = 'ACTOR_CREATION_TASK' GROUP BY ALL HAVING sum(number) > 0
 """
 """A session that had no actors is told by its summary, whatever the number of its tasks."""
 

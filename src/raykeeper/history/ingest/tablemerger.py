@@ -135,9 +135,8 @@ class TableMerger:
     def _write_taken_back(self, order: MergeOrder, newer: Mapping[str, Sequence[Path]]) -> Path:
         """The summary of the base's rows that are not read any more, with negative numbers."""
         keys = ", ".join(TASK_SUMMARY.key)
-        query = (
-            f"SELECT {keys}, -count(*) AS tasks FROM ({_superseded(order, newer)}) WHERE has_definition GROUP BY {keys}"
-        )
+        source = f"({_superseded(order, newer)}) WHERE has_definition"
+        query = f"SELECT {keys}, -count(*) AS number FROM {source} GROUP BY {keys}"
         return self._copy(order, TASK_SUMMARY, query, "001", _NARROW_ROW_GROUP)
 
     def _count_tasks(self, order: MergeOrder, newer: Mapping[str, Sequence[Path]]) -> int:
@@ -164,7 +163,7 @@ class TableMerger:
             return ()
         keys = ", ".join(TASK_SUMMARY.key)
         source = f"read_parquet({literals(wide)}) WHERE has_definition"
-        query = f"SELECT {keys}, count(*) AS tasks FROM {source} GROUP BY {keys}"
+        query = f"SELECT {keys}, count(*) AS number FROM {source} GROUP BY {keys}"
         return (self._copy(order, TASK_SUMMARY, query, "000", _NARROW_ROW_GROUP),)
 
     def _copy(self, order: MergeOrder, table: Table, query: str, name: str, row_group: int) -> Path:

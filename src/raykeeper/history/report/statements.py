@@ -18,9 +18,10 @@ IN_SCOPE = "type <> 'DRIVER_TASK' AND has_definition AND ($job_id::VARCHAR IS NU
 """Tasks that Ray lists, of one job or of all."""
 
 COUNTED_ATTEMPTS = f"""
-    SELECT count(*) AS attempts, count(*) FILTER (WHERE state = 'FAILED') AS failures,
-           count(*) FILTER (WHERE closed_by = 'cluster') AS cut_off
-    FROM task_list WHERE {IN_SCOPE}
+    SELECT coalesce(sum(number), 0)::BIGINT AS attempts,
+           coalesce(sum(number) FILTER (WHERE state = 'FAILED'), 0)::BIGINT AS failures,
+           (SELECT count(*) FROM unfinished_tasks WHERE closed_by = 'cluster' AND {IN_SCOPE}) AS cut_off
+    FROM task_summary WHERE type <> 'DRIVER_TASK' AND ($job_id::VARCHAR IS NULL OR job_id = $job_id)
 """  # noqa: S608 - made of constants
 
 DIGEST = f"""regexp_replace(
