@@ -58,7 +58,7 @@ def _write(connection: duckdb.DuckDBPyConnection, table: Table, folder: Path) ->
     ).replace("\\n", "' || chr(10) || '")
     has_failed = f"range % {EVERY} = 0 AND range < {FAILURES * EVERY} AS has_failed"
     source = f"(SELECT range AS number, {has_failed} FROM range({TASKS})) WHERE {ROWS[table.name]}"
-    connection.execute(f"COPY (SELECT {columns} FROM {source}) TO '{file}' (FORMAT parquet)")
+    connection.execute(f"COPY (SELECT {columns} FROM {source}) TO '{file}' (FORMAT parquet, ROW_GROUP_SIZE 20480)")
     return file
 
 

@@ -82,7 +82,9 @@ class Database:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._threads.shutdown)
+        self._free.clear()
         self._root.close()
+        del self._root  # else DuckDB's binding tells of a leak where something outlives the loop that held this
 
     async def query(
         self, sql: str, files: Mapping[str, Sequence[Path]], params: Mapping[str, object] | None = None
