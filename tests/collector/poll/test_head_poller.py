@@ -15,7 +15,7 @@ from conditions import until
 from ray_head.memory_bucket import MemoryBucket
 from ray_head.scripted_head import SESSION, ScriptedHead, as_json, as_text, in_turn, scripted, stalled
 from raykeeper.collector.metrics import CollectorMetrics
-from raykeeper.collector.poll.lookout import living_actors
+from raykeeper.collector.poll.living import living_actors
 from raykeeper.collector.poll.poller import HeadPoller, PollSettings
 from raykeeper.ray.dashboard import Dashboard, Limits
 

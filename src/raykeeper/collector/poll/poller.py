@@ -16,7 +16,7 @@ from raykeeper.collector.poll.asks import Asks
 from raykeeper.collector.poll.endpoints import JOBS, SERVE, VERSION, Endpoint, polled_endpoints
 from raykeeper.collector.poll.facts import HeadFacts, parse_session_name, with_answer
 from raykeeper.collector.poll.jobs import parse_jobs
-from raykeeper.collector.poll.lookout import Lookout
+from raykeeper.collector.poll.living import LivingActors
 from raykeeper.collector.poll.outbox import Outbox, Puts
 from raykeeper.collector.poll.reach import Reach
 from raykeeper.collector.poll.sameness import says_nothing
@@ -89,7 +89,7 @@ class HeadPoller:
         self._endpoints = polled_endpoints(settings.poll_seconds, settings.additional_endpoints)
         self._session: str | None = None
         self._polls = SessionPolls((), settings.poll_seconds, 0.0)
-        self._lookout = Lookout(dashboard, clock, settings.poll_seconds / 2)
+        self._living = LivingActors(dashboard, clock, settings.poll_seconds / 2)
         self._facts: dict[str, HeadFacts] = {}
         self._reach = Reach()
         self._oversized: set[str] = set()
@@ -218,12 +218,12 @@ class HeadPoller:
             log.info("polling session", session=session)
             self._session = session
             self._polls = SessionPolls(self._endpoints, self._settings.poll_seconds, self._clock.steady())
-            self._lookout = Lookout(self._dashboard, self._clock, self._settings.poll_seconds / 2)
+            self._living = LivingActors(self._dashboard, self._clock, self._settings.poll_seconds / 2)
 
     async def _ask(self, endpoint: Endpoint) -> _Taken | None:
         """The answer, or None when this endpoint fails although the dashboard is there."""
         try:
-            if endpoint.actor_class and not await self._lookout.may_live(endpoint.actor_class):
+            if endpoint.actor_class and not await self._living.may_live(endpoint.actor_class):
                 return _Taken(endpoint, NOTHING, self._clock.now())
             answer = await self._dashboard.get(endpoint.path)
         except Unavailable as exc:

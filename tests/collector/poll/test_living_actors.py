@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clocks import ManualClock
-from raykeeper.collector.poll.lookout import Lookout, lives, living_actors
+from raykeeper.collector.poll.living import LivingActors, lives, living_actors
 from raykeeper.ray.dashboard import Answer
 
 HOLD_SECONDS = 15.0
@@ -52,24 +52,24 @@ def test_only_a_whole_list_without_the_actor_says_that_there_is_none(answer: Ans
 
 async def test_an_actor_that_is_missing_is_looked_for_again_later() -> None:
     head, clock = Head(listed()), ManualClock()
-    lookout = Lookout(head, clock, HOLD_SECONDS)
-    assert [await lookout.may_live("_StatsActor") for _ in range(3)] == [False, False, False]
+    living = LivingActors(head, clock, HOLD_SECONDS)
+    assert [await living.may_live("_StatsActor") for _ in range(3)] == [False, False, False]
     assert head.asked == [living_actors("_StatsActor")]
     clock.advance(HOLD_SECONDS)
     head.answer = listed({"actor_id": "a"})
-    assert await lookout.may_live("_StatsActor")
+    assert await living.may_live("_StatsActor")
 
 
 async def test_an_actor_that_was_seen_is_not_looked_for_any_more() -> None:
     head = Head(listed({"actor_id": "a"}))
-    lookout = Lookout(head, ManualClock(), HOLD_SECONDS)
-    assert [await lookout.may_live("_StatsActor") for _ in range(3)] == [True, True, True]
+    living = LivingActors(head, ManualClock(), HOLD_SECONDS)
+    assert [await living.may_live("_StatsActor") for _ in range(3)] == [True, True, True]
     assert len(head.asked) == 1
 
 
 async def test_where_the_dashboard_does_not_say_the_actor_may_be_there() -> None:
     head = Head(said({}, 404))
-    lookout = Lookout(head, ManualClock(), HOLD_SECONDS)
-    assert await lookout.may_live("_StatsActor")
+    living = LivingActors(head, ManualClock(), HOLD_SECONDS)
+    assert await living.may_live("_StatsActor")
     head.answer = listed()
-    assert not await lookout.may_live("_StatsActor")
+    assert not await living.may_live("_StatsActor")

@@ -30,7 +30,7 @@ class _Listed(msgspec.Struct):
     data: _Data
 
 
-class Lookout:
+class LivingActors:
     """Of one session. Such actors are detached, so one that was seen is there to the end."""
 
     def __init__(self, dashboard: Asks, clock: Clock, hold_seconds: float) -> None:
