@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,36 +11,10 @@ from history_scene import HEAD_ID, SESSION, STARTED_AT, PackBuilder
 from raykeeper.history.logs.logstore import LogStore, NodeFiles
 from raykeeper.layout.keys import LogPackKey, SessionId, log_indexes_prefix
 from raykeeper.layout.packs import Frame, PackIndex, encode_index
-from raykeeper.storage.local.localstore import LocalStore
-from raykeeper.storage.settings.storesettings import StoreSettings
 from raykeeper.storage.store import ObjectStore
 
 PACKS = 20
 LATER = STARTED_AT + timedelta(days=1)
-
-
-@dataclass
-class Asked:
-    """How often a store was asked for what."""
-
-    opened: list[str] = field(default_factory=list)
-    ranges: list[str] = field(default_factory=list)
-
-
-class CountingStore(LocalStore):
-    """A store that knows what it was asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(StoreSettings("local", str(folder)))
-        self.asked = Asked()
-
-    async def get(self, key: str) -> bytes:
-        self.asked.opened.append(key)
-        return await super().get(key)
-
-    async def read_range(self, key: str, offset: int, length: int) -> bytes:
-        self.asked.ranges.append(key)
-        return await super().read_range(key, offset, length)
 
 
 async def fill(store: ObjectStore, packs: int = PACKS, node_id: str = HEAD_ID) -> list[str]:

@@ -9,38 +9,14 @@ from pathlib import Path
 import pytest
 
 from clocks import ManualClock
+from counting_stores import CountingStore, FullStore, ReadOnlyStore
 from history_scene import STARTED_AT, local_store, put_session
 from raykeeper.history.catalog import Catalog
 from raykeeper.history.deleting import Deletion
 from raykeeper.layout.compacted import CompactedPart, compacted_key, decode_compacted, parse_compacted_key
 from raykeeper.layout.keys import CATALOG_PREFIX, CatalogKey, SessionId, catalog_day_prefix
-from raykeeper.storage.errors import StoreRefused, StoreUnavailable
-from raykeeper.storage.local.localstore import LocalStore
-from raykeeper.storage.settings.storesettings import StoreSettings
 
 SESSIONS = 20
-
-
-class CountingStore(LocalStore):
-    """A store that knows what was opened in it."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(StoreSettings("local", str(folder)))
-        self.opened: list[str] = []
-
-    async def get(self, key: str) -> bytes:
-        self.opened.append(key)
-        return await super().get(key)
-
-
-class ReadOnlyStore(CountingStore):
-    async def create(self, key: str, data: bytes) -> bool:
-        raise StoreRefused("local", key, "forbidden", "ask somebody")
-
-
-class FullStore(CountingStore):
-    async def create(self, key: str, data: bytes) -> bool:
-        raise StoreUnavailable("local", key, "no space left on device")
 
 
 @pytest.fixture
@@ -79,7 +55,7 @@ async def test_a_past_day_is_read_as_one_object_by_the_next_replica(folder: Path
     [compaction] = compactions(folder)
     store = CountingStore(folder)
     assert await Catalog(store, clock).page(100) == first
-    assert store.opened == [compaction]
+    assert store.asked.opened == [compaction]
 
 
 @pytest.mark.parametrize(("more", "is_compacted"), [(SESSIONS - 1, False), (SESSIONS, True)])
@@ -105,7 +81,7 @@ async def test_late_ends_and_late_sessions_are_seen_beside_the_compaction(folder
     page = await Catalog(store, clock).page(100)
     assert page.entries[0].id == session(99)
     assert [entry.id for entry in page.entries if entry.has_ended] == [session(0)]
-    assert len(store.opened) == 4, "the compaction, the entry written anew, its end, and the new one"
+    assert len(store.asked.opened) == 4, "the compaction, the entry written anew, its end, and the new one"
 
 
 async def test_a_deleted_session_is_gone_from_the_list_and_from_the_compaction(
@@ -155,7 +131,7 @@ async def test_a_day_that_grew_much_is_compacted_again_into_one(folder: Path, cl
     assert len(compactions(folder)) == 1
     store = CountingStore(folder)
     assert len((await Catalog(store, clock).page(100)).entries) == 2 * SESSIONS
-    assert store.opened == compactions(folder)
+    assert store.asked.opened == compactions(folder)
 
 
 @pytest.mark.parametrize("kind", [ReadOnlyStore, FullStore])

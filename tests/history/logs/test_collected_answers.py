@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from counting_stores import CountingStore
 from history_scene import HEAD_ID, SEALED_NS, SESSION
-from log_scene import CountingStore, collections, facts, looked
+from log_scene import collections, facts, looked
 from raykeeper.history.logs.collected import COLLECTED_FROM
 from raykeeper.layout.keys import LogPackKey
 from raykeeper.layout.packs import Gap, PackWriter

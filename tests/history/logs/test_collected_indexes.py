@@ -12,10 +12,11 @@ import pytest
 import ingest_scene
 from clocks import ManualClock
 from conditions import until
+from counting_stores import Asked, CountingStore, FullStore, ReadOnlyStore
 from history_scene import HEAD_ID, SEALED_NS, SESSION, STARTED_AT, WORKER_ID, PackBuilder, local_store
 from ingest_scene import finished_task, put_records, put_segment
 from kuberay_buckets import PLAIN, KubeRayBucket
-from log_scene import LATER, PACKS, Asked, CountingStore, collections, facts, fill, looked, settled, write_pack
+from log_scene import LATER, PACKS, collections, facts, fill, looked, settled, write_pack
 from object_store_settings import Stores
 from raykeeper.history.deleting import Deletion
 from raykeeper.history.kuberay.overlay import KubeRayOverlay
@@ -29,19 +30,9 @@ from raykeeper.layout.keys import LogPackKey, log_indexes_prefix, parse_log_inde
 from raykeeper.layout.logindexes import copied_index
 from raykeeper.layout.logs import Hole, plan_read
 from raykeeper.layout.packs import Frame, PackIndex
-from raykeeper.storage.errors import StoreRefused, StoreUnavailable
+from raykeeper.storage.errors import StoreUnavailable
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
-
-
-class ReadOnlyStore(CountingStore):
-    async def create(self, key: str, data: bytes) -> bool:
-        raise StoreRefused("local", key, "forbidden", "ask somebody")
-
-
-class FullStore(CountingStore):
-    async def create(self, key: str, data: bytes) -> bool:
-        raise StoreUnavailable("local", key, "no space left on device")
 
 
 @pytest.fixture

@@ -24,15 +24,17 @@ _DEATH_CAUSE = json.dumps({"actorDiedErrorContext": {"errorMessage": CLUSTER_END
 OPEN_JOBS = ("PENDING", "RUNNING")
 """Statuses of a job that is not over."""
 
+NODE_NAME = "coalesce(nullif(node_name, ''), node_ip)"
+"""A node that nobody named is called by its address; an older Ray, as 2.52, does not say even that."""
+
 NODES = f"""(
     SELECT * REPLACE (
-        coalesce(nullif(node_name, ''), node_ip) AS node_name,
+        {NODE_NAME} AS node_name,
         if({_BY_CLUSTER}, 'DEAD', state) AS state,
         if({_BY_CLUSTER}, closed_ns, end_ns) AS end_ns,
         if({_BY_CLUSTER}, '{CLUSTER_ENDED}', death_message) AS death_message
     ) FROM nodes WHERE has_definition
 )"""
-"""A node that nobody named is called by its address; an older Ray, as 2.52, does not say even that."""
 
 ACTORS = f"""(
     SELECT * REPLACE (

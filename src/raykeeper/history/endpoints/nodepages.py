@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from raykeeper.history.answers import dashboard_response
 from raykeeper.history.asked import Asked, Row
+from raykeeper.history.endpoints.ended import NODE_NAME
 from raykeeper.history.endpoints.logicalactors import actors_of_node
 from raykeeper.history.endpoints.logicalresources import all_logical_resources
 from raykeeper.history.endpoints.nodes import state_message, to_ms
@@ -19,11 +20,10 @@ from raykeeper.history.endpoints.rayjson import camel_keys, optional_json
 from raykeeper.history.endpoints.remembered import RememberedBodies, answer_remembered, polled_at, version_of
 from raykeeper.history.endpoints.workers import WORKERS_AND_DRIVERS
 
-NODES = """
-    SELECT * REPLACE (
-        coalesce(nullif(node_name, ''), node_ip) AS node_name, coalesce(nullif(hostname, ''), node_ip) AS hostname
-    ) FROM nodes WHERE has_definition ORDER BY started_ns, node_id
-"""
+NODES = f"""
+    SELECT * REPLACE ({NODE_NAME} AS node_name, coalesce(nullif(hostname, ''), node_ip) AS hostname)
+    FROM nodes WHERE has_definition ORDER BY started_ns, node_id
+"""  # noqa: S608 - made of constants
 WORKER_STARTS = " ".join(
     ("SELECT worker_id, start_ms FROM", WORKERS_AND_DRIVERS, "WHERE node_id = $node_id AND start_ms > 0")
 )
@@ -89,27 +89,18 @@ async def is_node_known(asked: Asked, node_id: str) -> bool:
 def node_summaries(rows: list[Row], statistics: NodeStatistics, as_of: datetime) -> list[dict[str, Any]]:
     """Every node, in the order in which they came: as measured last, and dead if it died since."""
     known = {row["node_id"]: row for row in rows}
-    polled = [
-        updated_entry(completed_entry(entry, known.get(node_id), as_of), known.get(node_id))
-        for node_id, entry in statistics.entries.items()
-    ]
+    polled = [updated_entry(entry, known.get(node_id), as_of) for node_id, entry in statistics.entries.items()]
     return [*polled, *(made_entry(row, as_of) for row in rows if row["node_id"] not in statistics.entries)]
 
 
-def completed_entry(entry: Mapping[str, Any], row: Row | None, as_of: datetime) -> Mapping[str, Any]:
-    """A polled entry; one of a node that had not been measured yet, with what events say of it."""
-    if row is None or entry.get("hostname"):
-        return entry
-    made = made_entry(row, as_of)
-    return {**made, **entry, "raylet": {**made["raylet"], **entry["raylet"]}}
-
-
-def updated_entry(entry: Mapping[str, Any], row: Row | None) -> dict[str, Any]:
-    """A polled entry, with the death that events tell of."""
-    raylet = entry["raylet"]
-    if row is None or row["state"] != "DEAD" or raylet.get("state") == "DEAD":
+def updated_entry(entry: Mapping[str, Any], row: Row | None, as_of: datetime) -> dict[str, Any]:
+    """A polled entry, with the death that events tell of; one that was not measured yet, with all that they tell."""
+    if row is None:
         return dict(entry)
-    return {**entry, "raylet": {**raylet, **_death(row)}}
+    made = {} if entry.get("hostname") else made_entry(row, as_of)
+    raylet = {**made.get("raylet", {}), **entry["raylet"]}
+    death = _death(row) if row["state"] == "DEAD" and raylet.get("state") != "DEAD" else {}
+    return {**made, **entry, "raylet": {**raylet, **death}}
 
 
 def made_entry(row: Row, as_of: datetime) -> dict[str, Any]:

@@ -48,8 +48,6 @@ COLUMNS: Columns = {
 SOURCE_COLUMNS = frozenset({"actor_id", "job_id", "task_id", "name", "state"})
 """Filters that Ray's GCS applies itself: they lower `total`, the others only `num_filtered`."""
 
-SUMMARY = "task_summary"
-
 SUMMARY_COLUMNS = frozenset({"job_id", "name", "func_or_class_name", "type", "state"})
 """Filters by these are answered from the summary, whose size does not grow with the number of tasks."""
 
@@ -78,7 +76,7 @@ DETAILED_TASKS = """
 
 COUNTED_TASKS = "SELECT count(*) AS number FROM {relation} WHERE {where}"
 
-SUMMED_TASKS = "SELECT coalesce(sum(number), 0)::BIGINT AS number FROM {relation} WHERE {where}"
+SUMMED_TASKS = "SELECT coalesce(sum(number), 0)::BIGINT AS number FROM task_summary WHERE {where}"
 
 
 async def list_tasks(request: Request, asked: Asked) -> Response:
@@ -128,7 +126,7 @@ async def count_tasks(asked: Asked, query: StateQuery, filters: Sequence[TypedFi
     """How many attempts pass the filters: from the summary where it knows, else counted in the narrow table."""
     where = to_condition(filters, COLUMNS)
     if is_in_summary(filters):
-        statement = SUMMED_TASKS.format(relation=SUMMARY, where=f"{no_drivers(query)} AND {where.sql}")
+        statement = SUMMED_TASKS.format(where=f"{no_drivers(query)} AND {where.sql}")
     else:
         statement = COUNTED_TASKS.format(
             relation=list_relation(filters), where=f"{visible_tasks(query)} AND {where.sql}"

@@ -21,7 +21,6 @@ from raykeeper.history.endpoints.statequery import MAX_LIMIT, StateQuery, parse_
 from raykeeper.history.endpoints.tasks import (
     COLUMNS,
     SOURCE_COLUMNS,
-    SUMMARY,
     count_tasks,
     is_in_summary,
     list_relation,
@@ -42,7 +41,7 @@ TASKS_BY_FUNCTION = """
 
 SUMMED_BY_FUNCTION = """
     SELECT coalesce(nullif(name, ''), func_or_class_name) AS func, type, state, sum(number)::BIGINT AS number
-    FROM {relation} WHERE {where} GROUP BY func, type, state HAVING sum(number) <> 0
+    FROM task_summary WHERE {where} GROUP BY func, type, state HAVING sum(number) <> 0
     ORDER BY func, number DESC, type, state
 """
 
@@ -99,7 +98,7 @@ async def _by_function(asked: Asked, query: StateQuery) -> dict[str, Any]:
     if not is_in_summary(filters):
         return function_summary(await _matching(asked, query, TASKS_BY_FUNCTION))
     where = to_condition(filters, COLUMNS)
-    statement = SUMMED_BY_FUNCTION.format(relation=SUMMARY, where=f"{no_drivers(query)} AND {where.sql}")
+    statement = SUMMED_BY_FUNCTION.format(where=f"{no_drivers(query)} AND {where.sql}")
     return function_summary(await asked.rows(statement, where.params))
 
 

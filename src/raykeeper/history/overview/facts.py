@@ -8,14 +8,13 @@ from typing import Any
 
 from raykeeper.history.asked import Asked, Session
 from raykeeper.history.endpoints.cluster import METADATA
+from raykeeper.history.endpoints.ended import OPEN_JOBS
 from raykeeper.history.opened import OpenedSession
 from raykeeper.history.overview.bins import to_ns
 from raykeeper.history.overview.model import JobRow, SessionFacts, SessionState
 from raykeeper.history.report.shaping import job_outcome
 from raykeeper.history.secretpatterns import masked_text
 from raykeeper.layout.records import HEAD_LOST
-
-_OPEN_STATES = ("PENDING", "RUNNING")
 
 
 def facts_of(asked: Asked) -> SessionFacts:
@@ -58,7 +57,7 @@ def until_ns(session: Session) -> int:
 
 def job_row(job: Mapping[str, Any]) -> JobRow:
     """A job of Ray's job API. One that still runs has no end, whatever its answer says."""
-    outcome, is_open = job_outcome(job), job.get("status") in _OPEN_STATES
+    outcome, is_open = job_outcome(job), job.get("status") in OPEN_JOBS
     return JobRow(
         id=outcome.submission_id or outcome.job_id or "",
         job_id=outcome.job_id,

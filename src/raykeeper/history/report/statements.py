@@ -1,6 +1,7 @@
 """The statements behind a report. Each answers a bounded number of rows, whatever the size of the session.
 
-None reads `tasks`, which would have to be fetched as a whole."""
+None reads `tasks`, which would have to be fetched as a whole.
+"""
 
 from __future__ import annotations
 

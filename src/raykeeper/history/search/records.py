@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from raykeeper.history.asked import Asked
+from raykeeper.history.endpoints.ended import NODE_NAME
 from raykeeper.history.endpoints.jobs import known_jobs
 from raykeeper.history.search.asking import Kind, Skipped, Wanted, to_ns
 from raykeeper.history.search.matching import Matcher
@@ -48,9 +49,9 @@ _SOURCES: dict[What, str] = {
                exit_detail AS message
         FROM workers WHERE exit_detail IS NOT NULL
     """,
-    "node": """
+    "node": f"""
         SELECT end_ns AS ns, node_id AS id, NULL AS job_id, node_id,
-               concat_ws(' ', coalesce(nullif(node_name, ''), node_ip), death_reason) AS title, death_message AS message
+               concat_ws(' ', {NODE_NAME}, death_reason) AS title, death_message AS message
         FROM nodes WHERE death_message IS NOT NULL
     """,
 }
