@@ -100,13 +100,13 @@ class LogSettings:
     """Where log lines go and how they look."""
 
     level: str = "info"
-    """Lines below this are not written: debug, info, warning or error."""
+    """Lowest level that is logged: debug, info, warning or error."""
     stdout_encoder: Encoder = "json"
-    """Shape of the lines on standard output: json or console."""
+    """Log format on standard output: json or console."""
     file_path: Path | None = None
     """Also write to this file, rotated at 500 MB with ten kept, as KubeRay's operator does."""
     file_encoder: Encoder = "json"
-    """Shape of the lines in the file: json or console."""
+    """Log format in the file: json or console."""
 
 
 FILE_MAX_BYTES = 500 * MIB

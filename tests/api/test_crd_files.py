@@ -89,7 +89,7 @@ def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
         find_crd_files(["rayfish"])
 
 
-def test_a_wheel_has_them_whether_built_from_a_checkout_or_from_an_sdist(tmp_path: Path) -> None:
+def test_a_wheel_has_them_and_the_charts_whether_built_from_a_checkout_or_from_an_sdist(tmp_path: Path) -> None:
     (sdist,) = SdistBuilder(str(PROJECT)).build(directory=str(tmp_path / "sdist"))
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -97,5 +97,9 @@ def test_a_wheel_has_them_whether_built_from_a_checkout_or_from_an_sdist(tmp_pat
     for source in (PROJECT, unpacked):
         (wheel,) = WheelBuilder(str(source)).build(directory=str(tmp_path / "wheel"), versions=["standard"])
         with zipfile.ZipFile(wheel) as archive_:
-            packed = {name.rpartition("/")[2] for name in archive_.namelist() if name.startswith("raykeeper/api/crds/")}
+            names = archive_.namelist()
+        packed = {name.rpartition("/")[2] for name in names if name.startswith("raykeeper/api/crds/")}
         assert packed == {kind.file_name for kind in KINDS}
+        charts = {name.split("/")[3] for name in names if name.startswith("raykeeper/cli/helm-chart/")}
+        assert charts == {path.parent.name for path in (PROJECT / "helm-chart").glob("*/Chart.yaml")}
+        assert not any("/crds/ray.io" in name for name in names if "helm-chart" in name), "twice in the wheel"

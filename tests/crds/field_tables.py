@@ -1,4 +1,5 @@
-"""Every field of the `ray.io` kinds as KubeRay 1.7 has them, one a line, written down by hand from its reference.
+"""Every field of the `ray.io` kinds as KubeRay 1.7 has them, one a line, written down by hand from its reference;
+after them those of a part that only Raykeeper has.
 
 A line is the path, the type, and what else the schema says: `required`, `default=`, `enum=`, `minimum=`, `minLength=`,
 `maxLength=`, `minItems=`, `pattern`, `key=` of a map-list, `atomic`, `nullable`, `rules=` (the number of CEL rules).
@@ -159,6 +160,7 @@ submissionMode                                       string default=K8sJobMode
 submitterPodTemplate                                 PodTemplateSpec
 submitterConfig                                      object
 submitterConfig.backoffLimit                         int32
+submitterConfig.resources                            ResourceRequirements
 jobId                                                string
 metadata                                             map-of-string
 runtimeEnvYAML                                       string
@@ -166,6 +168,7 @@ entrypointNumCpus                                    float
 entrypointNumGpus                                    float
 entrypointResources                                  string
 backoffLimit                                         int32 default=0
+retryRayClusterStrategy                              string enum=RecreateRayCluster|ReuseRayCluster
 activeDeadlineSeconds                                int32
 preRunningDeadlineSeconds                            int32 minimum=1
 shutdownAfterJobFinishes                             boolean
@@ -186,7 +189,7 @@ deletionStrategy.deletionRules[].condition.jobDeploymentStatus  string enum=Fail
 deletionStrategy.deletionRules[].condition.ttlSeconds  int32 default=0 minimum=0
 """
 
-RAY_JOB_STATUS = """
+RAY_JOB_STATUS = f"""
 jobId                                                string
 rayClusterName                                       string
 dashboardURL                                         string
@@ -204,6 +207,16 @@ rayJobInfo.endTime                                   date-time
 rayClusterStatus                                     object
 jobStatusCheckFailureStartTime                       date-time
 observedGeneration                                   int64
+headInstance                                         string
+failedAttempts                                       list atomic
+failedAttempts[]                                     object
+failedAttempts[].rayClusterName                      string
+failedAttempts[].jobId                               string
+failedAttempts[].reason                              string
+failedAttempts[].message                             string
+failedAttempts[].startTime                           date-time
+failedAttempts[].endTime                             date-time
+{CONDITIONS}
 """
 
 RAY_SERVICE_SPEC = """
@@ -256,10 +269,21 @@ schedule                                             string required
 jobTemplate                                          object required
 timeZone                                             string minLength=1
 suspend                                              boolean
+concurrencyPolicy                                    string enum=Allow|Forbid|Replace
+startingDeadlineSeconds                              int64 minimum=0
+successfulJobsHistoryLimit                           int32 minimum=0
+failedJobsHistoryLimit                               int32 minimum=0
 """
 
-RAY_CRON_JOB_STATUS = """
+RAY_CRON_JOB_STATUS = f"""
 lastScheduleTime                                     date-time
+lastSuccessfulTime                                   date-time
+active                                               list atomic
+active[]                                             object
+active[].name                                        string
+active[].uid                                         string
+observedGeneration                                   int64
+{CONDITIONS}
 """
 
 

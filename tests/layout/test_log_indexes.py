@@ -18,13 +18,14 @@ from raykeeper.layout.logindexes import (
     decode_log_indexes,
     pack_key,
 )
-from raykeeper.layout.packs import Frame, Gap, PackIndex
+from raykeeper.layout.packs import FILE_LIMIT_BYTES, FRAME_LIMIT_BYTES, Frame, Gap, PackIndex
 
 SESSION = SessionId("team-a", "train", "session_1")
 NODE = "a5094a1e700be1"
-numbers = st.integers(0, 2**63 - 1)
+numbers = st.integers(0, FILE_LIMIT_BYTES)
+lengths = st.integers(0, FRAME_LIMIT_BYTES)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-frames = st.builds(Frame, texts, texts, numbers, numbers, numbers, numbers, numbers, st.booleans())
+frames = st.builds(Frame, texts, texts, numbers, lengths, numbers, lengths, numbers, st.booleans())
 gaps = st.builds(Gap, texts, texts, numbers, numbers, texts)
 indexes = st.builds(PackIndex, st.lists(frames, max_size=3).map(tuple), st.lists(gaps, max_size=2).map(tuple))
 copies = st.builds(CopiedIndex, texts, numbers, indexes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykeeper.layout.segments import TornSegment, compress_lines, read_lines
@@ -12,6 +12,7 @@ lines = st.lists(st.binary().filter(lambda line: b"\n" not in line))
 
 
 @given(lines, lines)
+@settings(deadline=None)  # a busy machine is no fault of the lines
 def test_lines_come_back_as_they_were_from_any_number_of_frames(first: list[bytes], second: list[bytes]) -> None:
     assert list(read_lines(compress_lines(first) + compress_lines(second))) == first + second
 

@@ -19,6 +19,10 @@ SHARED_MEMORY_VOLUME: Final = "shared-mem"
 SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - the path inside the Ray container that Ray's object store uses
 RAY_LOGS_VOLUME: Final = "ray-logs"
 RAY_LOGS_PATH: Final = "/tmp/ray"  # noqa: S108 - where Ray writes its sessions
+COLLECTOR_SPOOL_VOLUME: Final = "ray-history-spool"
+COLLECTOR_SPOOL_PATH: Final = "/var/lib/raykeeper"
+COLLECTOR_SPOOL_FOLDER: Final = "event-data"
+"""The spool itself, below its volume or Ray's folder: a volume's own folder belongs to root."""
 RAY_TOKEN_VOLUME: Final = "ray-token"  # noqa: S105 - the name of a volume
 RAY_TOKEN_PATH: Final = "/var/run/secrets/ray.io/serviceaccount"  # noqa: S105 - a path
 RAY_TLS_VOLUME: Final = "ray-tls"

@@ -25,10 +25,9 @@ def ray_container(template: JSON) -> JSON:
 def env_var(container: JSON, name: str) -> JSON | None:
     """The entry of that name in a container's `env`, whether it has a value or says where to find one.
 
-    Of several, the last: that is the one which the process sees.
+    Of several, the first, by which KubeRay judges a spec. The process sees the last.
     """
-    entries = [entry for entry in container.get("env") or [] if entry.get("name") == name]
-    return entries[-1] if entries else None
+    return next((entry for entry in container.get("env") or [] if entry.get("name") == name), None)
 
 
 def env_value(container: JSON, name: str) -> str | None:

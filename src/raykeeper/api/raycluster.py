@@ -182,5 +182,22 @@ class RayCluster(RayObject, frozen=True):
         return cls(item.metadata, parse_part(item.spec, RayClusterSpec), parse_part(item.status, RayClusterStatus))
 
 
+HEAD_POD_READY: Final = "HeadPodReady"
+PROVISIONED: Final = "RayClusterProvisioned"
+REPLICA_FAILURE: Final = "ReplicaFailure"
+SUSPENDING: Final = "RayClusterSuspending"
+SUSPENDED: Final = "RayClusterSuspended"
+"""Types of conditions that KubeRay writes."""
+READY: Final = "Ready"
+"""Ours, by the name that tools which wait for any kind of object know: all pods that should be are there and ready, and
+else what is the matter. The `state` says `ready` once and for ever, as KubeRay's does."""
+INVALID: Final = "RayClusterInvalid"
+"""Ours: the spec cannot be worked on, and why. There only while that is so."""
+SCHEDULED: Final = "Scheduled"
+"""Ours, with a batch scheduler: all pods have nodes, and else which group waits for what."""
+CONDITION_TYPES: Final = frozenset(
+    {HEAD_POD_READY, PROVISIONED, REPLICA_FAILURE, SUSPENDING, SUSPENDED, READY, INVALID, SCHEDULED}
+)
+
 RAY_CLUSTERS: Final[Resource[Object]] = Resource("ray.io", "v1", "rayclusters", "RayCluster", Object)
 """Cached as bytes, a fifth of what structs with their templates would take; read with `RayCluster.from_object`."""

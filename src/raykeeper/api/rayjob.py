@@ -6,8 +6,9 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from raykeeper.api.fields import Float32, Int32, Int64, ManagedBy, PodTemplate, Time
-from raykeeper.api.markers import AtomicList, Rule, ServerDefault
+from raykeeper.api.conditions import Condition
+from raykeeper.api.fields import Float32, Int32, Int64, ManagedBy, PodTemplate, Resources, Time
+from raykeeper.api.markers import AtomicList, MapList, Rule, ServerDefault
 from raykeeper.api.meta import Object, Resource
 from raykeeper.api.raycluster import RayClusterSpec, RayClusterStatus
 from raykeeper.api.structs import ApiStruct, RayObject, parse_part
@@ -20,6 +21,8 @@ class SubmitterConfig(ApiStruct, frozen=True):
 
     backoff_limit: Int32 | None = None
     """How often submitting is tried again; 2 when unset."""
+    resources: Resources | None = None
+    """Resources of the submitting container where no `submitterPodTemplate` is given. Raykeeper only."""
 
 
 class DeletionPolicy(ApiStruct, frozen=True):
@@ -100,6 +103,9 @@ class RayJobSpec(ApiStruct, frozen=True):
     """Other resources reserved for the entrypoint, as JSON."""
     backoff_limit: Annotated[Int32, ServerDefault()] = 0
     """How often the whole job is tried again, each time on a new Ray cluster."""
+    retry_ray_cluster_strategy: Literal["RecreateRayCluster", "ReuseRayCluster"] | None = None
+    """Whether another attempt gets a new Ray cluster (`RecreateRayCluster`, also when unset) or the one that is there.
+    Raykeeper only."""
     active_deadline_seconds: Int32 | None = None
     """Seconds the job may take in all before it is stopped and fails."""
     pre_running_deadline_seconds: Annotated[Int32, msgspec.Meta(ge=1)] | None = None
@@ -139,6 +145,23 @@ class RayJobInfo(ApiStruct, frozen=True):
     """When it ended."""
 
 
+class FailedAttempt(ApiStruct, frozen=True):
+    """An attempt that failed, so that its history can be found."""
+
+    ray_cluster_name: str = ""
+    """The Ray cluster it ran on."""
+    job_id: str = ""
+    """Submission id of its Ray job."""
+    reason: str = ""
+    """Why it failed, in one word."""
+    message: str = ""
+    """Why it failed, in a sentence."""
+    start_time: Time | None = None
+    """When it began."""
+    end_time: Time | None = None
+    """When it had failed."""
+
+
 class RayJobStatus(ApiStruct, frozen=True):
     """The job that runs."""
 
@@ -172,6 +195,12 @@ class RayJobStatus(ApiStruct, frozen=True):
     """Since when Ray could not be asked about the job."""
     observed_generation: Int64 = 0
     """The generation of the spec that this status is about."""
+    head_instance: str = ""
+    """The head that the attempt was given to: uid of its pod, and how often Ray was started in it. Raykeeper only."""
+    failed_attempts: Annotated[tuple[FailedAttempt, ...], AtomicList()] = ()
+    """The last attempts that failed and were followed by another, oldest first. Raykeeper only."""
+    conditions: Annotated[tuple[Condition, ...], MapList("type")] = ()
+    """What is the case, and since when: `Ready`, `Reconciling`, `Stalled`. Raykeeper only."""
 
 
 class RayJob(RayObject, frozen=True):

@@ -15,6 +15,7 @@ from datetime import date, datetime
 import msgspec
 import zstandard
 
+from raykeeper.layout.bounded import decompressed
 from raykeeper.layout.keys import catalog_day_prefix
 from raykeeper.layout.records import Record
 
@@ -71,7 +72,7 @@ def encode_compacted(parts: Iterable[CompactedPart]) -> bytes:
 def decode_compacted(data: bytes) -> tuple[CompactedPart, ...]:
     """Raises DamagedCompaction."""
     try:
-        text = zstandard.ZstdDecompressor().decompress(data, max_output_size=_MAX_BYTES)
+        text = decompressed(data, _MAX_BYTES)
         return msgspec.json.decode(text, type=tuple[CompactedPart, ...])
-    except (zstandard.ZstdError, msgspec.DecodeError) as exc:
+    except (zstandard.ZstdError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise DamagedCompaction(str(exc)) from exc

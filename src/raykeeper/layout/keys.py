@@ -9,21 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import ClassVar, Literal, Protocol, TypeVar
+from urllib.parse import quote
 
 from raykeeper.layout.names import from_segment, to_segment
+from raykeeper.times import from_ns
 
 VERSION = "v1"
 CATALOG_PREFIX = f"{VERSION}/catalog/"
 DATA_PREFIX = f"{VERSION}/data/"
 OBSERVED_PREFIX = f"{VERSION}/observed/"
+OBSERVED_RAYJOBS_PREFIX = f"{VERSION}/observed-rayjobs/"
+RAYJOBS_PREFIX = f"{VERSION}/rayjobs/"
 KUBE_FOLDER = "kube"
 """Beside the sessions of a cluster: what Kubernetes said about it, so no name of a session."""
 UNKNOWN_SESSION = "unknown"
 """Session of what arrived before any session was known and named none."""
 
-_NANOSECONDS = 1_000_000_000
 CatalogPart = Literal["start", "end", "summary"]
 
 
@@ -39,6 +42,11 @@ class SessionId:
     def prefix(self) -> str:
         """Of every object of the session, except those in the catalog."""
         return f"{cluster_prefix(self.namespace, self.cluster)}{to_segment(self.session)}/"
+
+    @property
+    def path(self) -> str:
+        """Where a history server shows it, without the slash at the end: as an address for Ray's command line."""
+        return f"/s/{'/'.join(quote(name, safe='') for name in (self.namespace, self.cluster, self.session))}"
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.cluster}/{self.session}"
@@ -199,6 +207,49 @@ class ObservedKey:
 
 
 @dataclass(frozen=True, order=True)
+class RayJobId:
+    """One RayJob of Kubernetes: another one under the same name has another uid."""
+
+    namespace: str
+    rayjob: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        """Of its record."""
+        return f"{self.prefix(self.namespace, self.rayjob)}{to_segment(self.uid)}.json"
+
+    @staticmethod
+    def prefix(namespace: str, rayjob: str) -> str:
+        """Of all that ever had that name."""
+        return f"{RayJobId.namespace_prefix(namespace)}{to_segment(rayjob)}/"
+
+    @staticmethod
+    def namespace_prefix(namespace: str) -> str:
+        """Of the records of one namespace."""
+        return f"{RAYJOBS_PREFIX}{to_segment(namespace)}/jobs/"
+
+    def cluster_key(self, cluster: str) -> str:
+        """An empty object that says: this RayJob had that cluster."""
+        return f"{self.cluster_prefix(self.namespace, cluster)}{'~'.join(map(to_segment, (self.rayjob, self.uid)))}"
+
+    @staticmethod
+    def cluster_prefix(namespace: str, cluster: str) -> str:
+        return f"{RAYJOBS_PREFIX}{to_segment(namespace)}/clusters/{to_segment(cluster)}/"
+
+    def note_key(self, observer: str) -> str:
+        """A note that an observer saw this RayJob and has not seen its end."""
+        return f"{self.notes_prefix(observer)}{'~'.join(map(to_segment, (self.namespace, self.rayjob, self.uid)))}"
+
+    @staticmethod
+    def notes_prefix(observer: str) -> str:
+        return f"{OBSERVED_RAYJOBS_PREFIX}{to_segment(observer)}/"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.rayjob}"
+
+
+@dataclass(frozen=True, order=True)
 class CatalogKey:
     """One part of a session's entry in the list of all sessions, filed under the UTC day it started."""
 
@@ -252,7 +303,7 @@ class LogIndexKey:
 
 def hour_of(unix_ns: int) -> str:
     """The UTC hour as keys spell it, such as `2026-11-15T19`."""
-    return datetime.fromtimestamp(unix_ns // _NANOSECONDS, UTC).strftime("%Y-%m-%dT%H")
+    return from_ns(unix_ns).strftime("%Y-%m-%dT%H")
 
 
 _SESSION_PATH = r"v1/data/(?P<namespace>[^/]+)/(?P<cluster>[^/]+)/(?P<session>[^/]+)/"
@@ -269,6 +320,13 @@ _KUBE_FACTS = re.compile(
     r"v1/data/(?P<namespace>[^/]+)/(?P<cluster>[^/]+)/kube/(?P<uid>[^/]+)/(?P<ns>\d{19})\.ndjson\.zst"
 )
 _OBSERVED = re.compile(r"v1/observed/(?P<observer>[^/]+)/(?P<namespace>[^/~]+)~(?P<cluster>[^/~]+)~(?P<uid>[^/~]+)")
+_RAYJOB = re.compile(r"v1/rayjobs/(?P<namespace>[^/]+)/jobs/(?P<rayjob>[^/]+)/(?P<uid>[^/]+)\.json")
+_RAYJOB_OF_CLUSTER = re.compile(
+    r"v1/rayjobs/(?P<namespace>[^/]+)/clusters/(?P<cluster>[^/]+)/(?P<rayjob>[^/~]+)~(?P<uid>[^/~]+)"
+)
+_RAYJOB_NOTE = re.compile(
+    r"v1/observed-rayjobs/(?P<observer>[^/]+)/(?P<namespace>[^/~]+)~(?P<rayjob>[^/~]+)~(?P<uid>[^/~]+)"
+)
 _LOG_INDEX = re.compile(
     _SESSION_PATH + r"tables/log-indexes/(?P<node>[^/]+)/(?P<digest>[0-9a-f]{32})-(?P<packs>\d{1,9})\.msgpack\.zst"
 )
@@ -324,6 +382,17 @@ def parse_observed_key(key: str) -> ObservedKey | None:
         return None
     names = ("observer", "namespace", "cluster", "uid")
     return _confirmed(key, lambda: ObservedKey(*(from_segment(found[name]) for name in names)))
+
+
+def parse_rayjob_key(key: str) -> RayJobId | None:
+    """The RayJob that the key of a record, of a mark under a cluster or of a note is about; None for any other key."""
+    found = _RAYJOB.fullmatch(key) or _RAYJOB_OF_CLUSTER.fullmatch(key) or _RAYJOB_NOTE.fullmatch(key)
+    if not found:
+        return None
+    try:
+        return RayJobId(*(from_segment(found[name]) for name in ("namespace", "rayjob", "uid")))
+    except ValueError:
+        return None
 
 
 def parse_log_index_key(key: str) -> LogIndexKey | None:

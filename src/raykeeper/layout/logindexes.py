@@ -11,6 +11,7 @@ import hashlib
 import msgspec
 import zstandard
 
+from raykeeper.layout.bounded import decompressed
 from raykeeper.layout.keys import LogIndexKey, LogPackKey, SessionId
 from raykeeper.layout.packs import INDEX_LIMIT_BYTES, PackIndex
 
@@ -72,9 +73,9 @@ class LogIndexes:
 def decode_log_indexes(data: bytes) -> list[CopiedIndex]:
     """Raises DamagedLogIndexes."""
     try:
-        text = zstandard.ZstdDecompressor().decompress(data, max_output_size=_MAX_BYTES)
+        text = decompressed(data, _MAX_BYTES)
         return msgspec.msgpack.decode(text, type=list[CopiedIndex])
-    except (zstandard.ZstdError, msgspec.DecodeError) as exc:
+    except (zstandard.ZstdError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise DamagedLogIndexes(str(exc)) from exc
 
 

@@ -8,15 +8,34 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 import zstandard
+
+from raykeeper.layout.bounded import decompressed
 
 MAGIC = b"RKPACK01"
 _TRAILER = struct.Struct("<Q8s")
 TRAILER_BYTES = _TRAILER.size
 LEVEL = 3
-INDEX_LIMIT_BYTES = 64 << 20  # uncompressed; a damaged size must not make a reader allocate more
+
+# Bounds of what a reader believes. An index is data that anybody with the bucket's keys may have written.
+INDEX_LIMIT_BYTES = 16 << 20
+"""Uncompressed: some 150,000 frames."""
+FRAME_LIMIT_BYTES = 16 << 20
+"""Of one frame, as text or packed. Collectors write 256 KB, and 4 MB of a file that is rewritten in place."""
+FILE_LIMIT_BYTES = 1 << 60
+"""Of one log file, with what is missing from it."""
+PATH_LIMIT = 4096
+"""Characters of a path, as on Linux."""
+_NAME_LIMIT = 255
+_REASON_LIMIT = 4096
+
+_Place = Annotated[int, msgspec.Meta(ge=0, le=FILE_LIMIT_BYTES)]
+_FrameBytes = Annotated[int, msgspec.Meta(ge=0, le=FRAME_LIMIT_BYTES)]
+_Path = Annotated[str, msgspec.Meta(max_length=PATH_LIMIT)]
+_Generation = Annotated[str, msgspec.Meta(max_length=_NAME_LIMIT)]
 
 
 class DamagedPack(ValueError):
@@ -26,19 +45,19 @@ class DamagedPack(ValueError):
 class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One byte range of one file, and where in the pack it is."""
 
-    path: str
+    path: _Path
     """Relative to the session's `logs/`."""
-    generation: str
+    generation: _Generation
     """Tells apart files that had the same path one after the other (rotation): first-seen time and inode."""
-    offset: int
+    offset: _Place
     """Of the first byte in that file."""
-    length: int
+    length: _FrameBytes
     """Bytes of the file."""
-    position: int
+    position: _Place
     """Of the frame in the pack."""
-    size: int
+    size: _FrameBytes
     """Bytes of the frame."""
-    read_ns: int
+    read_ns: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
     """When the bytes were read, in nanoseconds since 1970."""
     is_whole: bool = False
     """The file is rewritten in place: this frame is all of it and replaces earlier ones."""
@@ -47,11 +66,11 @@ class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Gap(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Bytes that were given up, and why."""
 
-    path: str
-    generation: str
-    offset: int
-    length: int
-    reason: str
+    path: _Path
+    generation: _Generation
+    offset: _Place
+    length: _Place
+    reason: Annotated[str, msgspec.Meta(max_length=_REASON_LIMIT)]
 
 
 class PackIndex(msgspec.Struct, frozen=True):
@@ -105,6 +124,8 @@ def index_size(tail: bytes) -> int:
     size, magic = _TRAILER.unpack(tail[-TRAILER_BYTES:])
     if magic != MAGIC:
         raise DamagedPack("no pack: its last bytes are not the magic word")
+    if size > INDEX_LIMIT_BYTES:
+        raise DamagedPack(f"its index has {size} bytes where at most {INDEX_LIMIT_BYTES} may be")
     return int(size) + TRAILER_BYTES
 
 
@@ -116,7 +137,7 @@ def parse_index(tail: bytes) -> PackIndex:
     packed = tail[len(tail) - size : len(tail) - TRAILER_BYTES]
     try:
         return msgspec.msgpack.decode(_decompress(packed, INDEX_LIMIT_BYTES), type=PackIndex)
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise DamagedPack(f"index: {exc}") from exc
 
 
@@ -137,9 +158,6 @@ def select_frames(frames: Sequence[Frame], path: str, generation: str, start: in
 
 def _decompress(packed: bytes, limit: int) -> bytes:
     try:
-        size = zstandard.frame_content_size(packed)
-        if size > limit:
-            raise DamagedPack(f"{size} bytes where at most {limit} may be")
-        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=max(limit, 1))
+        return decompressed(packed, limit)
     except zstandard.ZstdError as exc:
         raise DamagedPack(str(exc)) from exc

@@ -7,13 +7,14 @@ import hashlib
 import msgspec
 import zstandard
 
+from raykeeper.layout.bounded import decompressed
 from raykeeper.layout.names import to_segment
 from raykeeper.layout.records import PolledAnswer, decode_record, encode_record
 
 LEVEL = 3
 MAX_SEGMENT_BYTES = 200  # a local folder takes names of 255 bytes, and writes through a longer, temporary one
 _KEPT_CHARACTERS = 48  # of a longer path: enough for its endpoint; encoded they are at most three times as long
-LIMIT_BYTES = 512 << 20  # uncompressed; a damaged size must not make a reader allocate more
+LIMIT_BYTES = 128 << 20  # uncompressed; collectors keep 32 MB of an answer, and escaping may double it
 
 
 class DamagedAnswer(ValueError):
@@ -35,9 +36,7 @@ def encode_polled(answer: PolledAnswer) -> bytes:
 def decode_polled(data: bytes) -> PolledAnswer:
     """The answer as it was stored. Raises DamagedAnswer."""
     try:
-        if zstandard.frame_content_size(data) > LIMIT_BYTES:
-            raise DamagedAnswer(f"more than {LIMIT_BYTES} bytes")
-        return decode_record(zstandard.ZstdDecompressor().decompress(data), PolledAnswer)
+        return decode_record(decompressed(data, LIMIT_BYTES), PolledAnswer)
     except (zstandard.ZstdError, msgspec.DecodeError, RecursionError) as exc:
         raise DamagedAnswer(str(exc)) from exc
 

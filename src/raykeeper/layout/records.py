@@ -5,12 +5,16 @@ Readers ignore fields they do not know, and every field that came later has a de
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import cache
 from typing import Literal, TypeVar
 
 import msgspec
 
 Role = Literal["head", "worker"]
+
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+"""Of every time in a record. At the ends of the calendar a time cannot be told in another zone."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,6 +72,10 @@ class NodeRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
     hostname: str = ""
     clock_offset_seconds: float | None = None
     """The node's clock minus the store's."""
+    raylet_gone_at: datetime | None = None
+    """When the node's raylet ended, by the node's clock. It is the node's last heartbeat: the collector may live on."""
+    was_raylet_killed: bool = False
+    """Nobody had asked the raylet to end: it was killed, or aborted."""
     delivery: Delivery = Delivery()
 
 
@@ -80,11 +88,12 @@ class MissingLog(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EndRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """`end.json`: the graceful end of one node incarnation."""
+    """`end.json`: the end of one node incarnation, once all that is known of it was sent."""
 
     node_id: str
     role: Role
     ended_at: datetime
+    """When its raylet ended; where that is not known, when its collector did."""
     reason: str
     is_complete: bool
     """Nothing this node's collector had was left behind."""
@@ -98,6 +107,9 @@ CLUSTER_DELETED = "cluster deleted"
 CLUSTER_SUSPENDED = "cluster suspended"
 HEAD_LOST = "head lost"
 """Reasons to close a session. Nobody wanted the last one: such a session crashed."""
+RAYLET_KILLED = "raylet killed"
+"""Reason of a node's end: its raylet ended and nobody had asked it to. The session of such a head crashed."""
+CRASH_REASONS = frozenset({HEAD_LOST, RAYLET_KILLED})
 
 
 class ClosedRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -124,7 +136,7 @@ class CatalogStart(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CatalogEnd(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """`.end.json` in the catalog: a head ended gracefully. It is the session's end if no other head began since."""
+    """`.end.json` in the catalog: a head ended. It is the session's end if no other head began since."""
 
     ended_at: datetime
     reason: str
@@ -166,4 +178,27 @@ def encode_record(record: Record) -> bytes:
 
 def decode_record(data: bytes, kind: type[R]) -> R:
     """The record, whatever later versions added to it. Raises msgspec.ValidationError."""
-    return msgspec.json.decode(data, type=kind)
+    try:
+        record = msgspec.json.decode(data, type=kind)
+    except (UnicodeDecodeError, RecursionError) as exc:
+        raise msgspec.ValidationError(str(exc)) from exc
+    check_times(record)
+    return record
+
+
+def check_times(record: Record) -> None:
+    """Raises msgspec.ValidationError for a record that names a time at which no clock can be."""
+    for name in _names(type(record)):
+        time = getattr(record, name)
+        if isinstance(time, datetime) and not is_usable_time(time):
+            raise msgspec.ValidationError(f"{time.isoformat()} is no time of a session - at `$.{name}`")
+
+
+def is_usable_time(time: datetime) -> bool:
+    """Whether a time from outside lies where clocks can be: nothing that is done with it can fail."""
+    return time.tzinfo is not None and EARLIEST <= time < LATEST
+
+
+@cache
+def _names(kind: type[Record]) -> tuple[str, ...]:
+    return tuple(field.name for field in msgspec.structs.fields(kind))

@@ -21,8 +21,12 @@ class JobSummary(Record, frozen=True, kw_only=True, omit_defaults=True):
     entrypoint: str = ""
     metadata: dict[str, str] = msgspec.field(default_factory=dict)
     """As its user gave it."""
+    outcome: str = ""
+    """That of its report, where something failed in it; a job that Ray calls SUCCEEDED may be `with failures`."""
     failure: str = ""
     """Why it failed, in one line."""
+    is_provisional: bool = False
+    """That line is the job's own message: its report was not made."""
     tasks: dict[str, int] = msgspec.field(default_factory=dict)
     """Attempts by their state."""
 

@@ -6,6 +6,7 @@ Pure, and cheap to import. Existing Deployments are written for it.
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from raykeeper.errors import Misconfigured
@@ -15,8 +16,9 @@ _HELP = frozenset({"-h", "--h", "-help", "--help"})
 
 
 def asks_for_help(arguments: Sequence[str]) -> bool:
-    """Whether the command line asks for the help, in any of Go's spellings."""
-    return not _HELP.isdisjoint(arguments)
+    """Whether the command line asks for the help, in any of Go's spellings; what stands behind `--` is no flag."""
+    flags = itertools.takewhile(lambda argument: argument != "--", arguments)
+    return not _HELP.isdisjoint(flags)
 
 
 def parse_arguments(flags: Sequence[Flag], arguments: Sequence[str]) -> dict[str, str]:

@@ -7,11 +7,11 @@ from raykeeper.settings.flags import Flag
 LOG_FLAGS = (
     Flag(
         "log-level",
-        "Lines below this are not written: debug, info, warning, error, panic, or a number for debug.",
+        "Lowest level that is logged: debug, info, warning, error, panic, or a number for debug.",
         default="info",
         variable="RAYKEEPER_LOG_LEVEL",
     ),
-    Flag("log-stdout-encoder", "Shape of the lines on standard output: json or console.", default="json"),
-    Flag("log-file-path", "Also write the log to this file, rotated at 500 MB with ten kept."),
-    Flag("log-file-encoder", "Shape of the lines in the file: json or console.", default="json"),
+    Flag("log-stdout-encoder", "Log format on standard output: json or console.", default="json"),
+    Flag("log-file-path", "Also log to this file, rotated at 500 MB, ten files kept."),
+    Flag("log-file-encoder", "Log format in the file: json or console.", default="json"),
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from raykeeper.errors import Misconfigured
-from raykeeper.logs import Encoder
+from raykeeper.logs import Encoder, LogSettings
+from raykeeper.settings.sources import Sources
+from raykeeper.settings.values import parse_optional_path
 
 _LEVELS = {
     "debug": "debug",
@@ -30,3 +32,14 @@ def parse_encoder(setting: str, text: str) -> Encoder:
     if text not in _ENCODERS:
         raise Misconfigured(setting, text, "use json or console")
     return _ENCODERS[text]
+
+
+def read_log_settings(sources: Sources) -> LogSettings:
+    """By the flags of `log_flags.py`."""
+    default = LogSettings()
+    return LogSettings(
+        level=sources.read("log-level", parse_log_level, default.level),
+        stdout_encoder=sources.read("log-stdout-encoder", parse_encoder, default.stdout_encoder),
+        file_path=sources.read("log-file-path", parse_optional_path, None),
+        file_encoder=sources.read("log-file-encoder", parse_encoder, default.file_encoder),
+    )

@@ -27,13 +27,13 @@ class Variables:
             raise Misconfigured(name, text, "use true or false")
         return text.lower() == "true"
 
-    def seconds(self, name: str, default: int) -> int:
+    def seconds(self, name: str, default: int, at_least: int = 1) -> int:
         text = self.text(name)
         if text is None:
             return default
         number = parse_integer(name, text)
-        if number < 1:
-            raise Misconfigured(name, text, "use a number of seconds above 0")
+        if number < at_least:
+            raise Misconfigured(name, text, f"use a number of seconds above {at_least - 1}")
         return number
 
     def is_on(self, name: str) -> bool:

@@ -19,6 +19,8 @@ def crd_files() -> dict[str, Path]:
 def find_crd_files(names: list[str]) -> list[Path]:
     """The files of the kinds called by plural, singular or full name in any case; all when none is called."""
     files = crd_files()
+    if not files:
+        raise Misconfigured("CRDs", str(CRD_FOLDER), "there are none: this installation is not whole")
     return [files[_plural(name, files)] for name in names] or list(files.values())
 
 

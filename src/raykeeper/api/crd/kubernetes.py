@@ -69,6 +69,10 @@ class KubernetesTypes:
         """Those of the Kubernetes we build against."""
         return cls(msgspec.json.decode(SLICE_FILE.read_bytes())["schemas"])
 
+    def document(self, name: str) -> JSON:
+        """The type as Kubernetes' own document has it, with references to others."""
+        return self._schemas[name]
+
     def schema(self, name: str) -> JSON:
         """The type as a structural schema, with every reference in it expanded."""
         return self._expanded_type(name, ())
