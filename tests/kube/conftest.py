@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bed.control_plane import ControlPlane
-from kube_clients import connected
 from raykeeper.kube.client import Kube
+from support.kube_clients import connected
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import contextlib
 import msgspec
 import pytest
 
-from clocks import ManualClock
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.errors import Unavailable
 from raykeeper.kube.client import Kube
@@ -15,6 +14,7 @@ from raykeeper.kube.discovery import Discovery
 from raykeeper.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from raykeeper.kube.http.requests import Query
 from raykeeper.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, ROUTES, SERVICE_ACCOUNTS
+from support.clocks import ManualClock
 
 
 def a_config_map(name: str, namespace: str, **data: str) -> JSON:
@@ -22,9 +22,10 @@ def a_config_map(name: str, namespace: str, **data: str) -> JSON:
 
 
 def a_pod(name: str, namespace: str) -> JSON:
+    """It stays Pending, also where another test has brought nodes: its scheduler is not there."""
     return {
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.60.0"}]},
+        "spec": {"schedulerName": "nobody", "containers": [{"name": "ray", "image": "rayproject/ray:2.60.0"}]},
     }
 
 

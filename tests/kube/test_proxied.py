@@ -14,7 +14,7 @@ from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import NotFound
 from raykeeper.kube.proxied import Backend, ask
 from raykeeper.kube.resources import PODS, SERVICES
-from scripted_server import served
+from support.scripted_server import served
 
 # What the API server's own proxy still looks up, deprecated or not; endpoint slices alone do not count for it.
 ENDPOINTS: Resource[JSON] = Resource("", "v1", "endpoints", "Endpoints", dict)

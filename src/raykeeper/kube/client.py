@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Self, TypeVar
 
@@ -21,6 +22,7 @@ from raykeeper.kube.http.decoding import Page, decode_one, decode_page
 from raykeeper.kube.http.fencedbody import Fence
 from raykeeper.kube.http.ratelimit import RateLimiter
 from raykeeper.kube.http.requests import Propagation, Query, Request, Selector
+from raykeeper.kube.http.slots import own_connections, shared_connections
 from raykeeper.kube.http.transport import Lane, Transport
 from raykeeper.kube.http.unanswered import PATIENCE, Patience
 from raykeeper.kube.metrics import KubeMetrics
@@ -54,7 +56,7 @@ class Kube:
     ) -> None:
         self._clock = clock or SystemClock()
         self._transport = Transport(connection, metrics, self._clock, user_agent, patience)
-        self._lane = Lane(RateLimiter(qps, burst, self._clock))
+        self._lane = Lane(RateLimiter(qps, burst, self._clock), shared_connections(self._clock))
 
     async def __aenter__(self) -> Self:
         await self._transport.open()
@@ -69,11 +71,20 @@ class Kube:
 
     def with_fence(self, fence: Fence) -> Kube:
         """A view whose writes are each checked against the fence just before they are sent."""
-        return self._view(Lane(self._lane.limiter, fence))
+        return self._view(replace(self._lane, fence=fence))
 
-    def with_budget(self, qps: float, burst: int) -> Kube:
-        """A view with a rate limit of its own, so that it neither waits for other requests nor delays them."""
-        return self._view(Lane(RateLimiter(qps, burst, self._clock), self._lane.fence))
+    def with_budget(self, qps: float, burst: int, *, connections: int = 2, share: int | None = None) -> Kube:
+        """A view with a rate limit and connections of its own: it neither waits for other requests nor delays them.
+
+        One namespace takes `share` of the connections at most, or all.
+        """
+        own = own_connections(connections, share or connections, self._clock)
+        return self._view(Lane(RateLimiter(qps, burst, self._clock), own, self._lane.fence))
+
+    def ensure_writable(self) -> None:
+        """Raise `NotLeading` unless this client may write now: for writes to other servers in the same name."""
+        if self._lane.fence is not None:
+            self._lane.fence.check()
 
     def _view(self, lane: Lane) -> Kube:
         view = object.__new__(Kube)

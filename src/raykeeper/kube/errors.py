@@ -53,6 +53,10 @@ class TooManyRequests(ApiError):
     """429 after our own retries were used up."""
 
 
+class NotDone(Unavailable):
+    """No answer, or one that says so: the request certainly changed nothing."""
+
+
 class NotLeading(RaykeeperError):
     """A write was withheld because our lease may already be someone else's."""
 
@@ -79,6 +83,9 @@ _KINDS_BY_REASON: dict[tuple[int, str], type[ApiError]] = {
 }
 
 
+_WEBHOOK_FAILED = "Internal error occurred: failed calling webhook"
+
+
 def api_error(
     request: str,
     status: int,
@@ -91,5 +98,7 @@ def api_error(
     """The error that a refusal is raised as: `Unavailable` where the server is to blame, else one of those above."""
     kind = _KINDS_BY_REASON.get((status, reason)) or _KINDS.get(status)
     if kind is None and status >= 500:
-        return Unavailable(service, f"{request}: {status} {reason}: {message}", retry_after=retry_after)
+        # Admission comes before the write: a webhook that cannot be asked has let nothing pass.
+        failure = NotDone if message.startswith(_WEBHOOK_FAILED) else Unavailable
+        return failure(service, f"{request}: {status} {reason}: {message}", retry_after=retry_after)
     return (kind or ApiError)(request, status, reason, message, retry_after)

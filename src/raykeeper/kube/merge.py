@@ -1,4 +1,4 @@
-"""JSON merge patches (RFC 7386): the smallest change that turns one object into another. Pure."""
+"""JSON merge patches (RFC 7386): the smallest change that turns one object into another, and its effect. Pure."""
 
 from __future__ import annotations
 
@@ -19,3 +19,17 @@ def merge_patch_between(before: JSON, after: JSON) -> JSON:
         elif name not in before or known != value:
             patch[name] = value
     return patch
+
+
+def merged(target: JSON, patch: JSON) -> JSON:
+    """The object after the patch, as the API server would make it. The target itself is not changed."""
+    result = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            known = result.get(name)
+            result[name] = merged(known if isinstance(known, dict) else {}, value)
+        else:
+            result[name] = value
+    return result

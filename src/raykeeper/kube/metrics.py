@@ -11,8 +11,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 # client-go's own buckets, so that quantiles can be compared with those of Go programs.
 _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _SIZE_BUCKETS = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
-_QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-_RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+# controller-runtime's.
+_QUEUE_BUCKETS = tuple(10.0**exponent for exponent in range(-8, 4))
+_RECONCILE_BUCKETS = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9),
+    *(1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0),
+    *(10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
+)
+_QUEUE_LABELS = ["name", "controller"]
 
 RECONCILE_RESULTS = ("success", "error", "requeue", "requeue_after")
 
@@ -93,32 +99,37 @@ class KubeMetrics:
         )
 
     def _queue(self, registry: CollectorRegistry) -> None:
-        self.queue_depth = Gauge("workqueue_depth", "Keys waiting for a worker", ["name"], registry=registry)
-        self.queue_adds = Counter("workqueue_adds_total", "Keys added", ["name"], registry=registry)
+        self.queue_depth = Gauge(
+            "workqueue_depth", "Keys waiting for a worker", [*_QUEUE_LABELS, "priority"], registry=registry
+        )
+        self.queue_adds = Counter("workqueue_adds_total", "Keys added", _QUEUE_LABELS, registry=registry)
         self.queue_retries = Counter(
-            "workqueue_retries_total", "Keys added again after a failure", ["name"], registry=registry
+            "workqueue_retries_total", "Keys added again after a failure", _QUEUE_LABELS, registry=registry
         )
         self.queue_seconds = Histogram(
             "workqueue_queue_duration_seconds",
             "Time a key waited for a worker",
-            ["name"],
+            _QUEUE_LABELS,
             buckets=_QUEUE_BUCKETS,
             registry=registry,
         )
         self.work_seconds = Histogram(
             "workqueue_work_duration_seconds",
             "Time a worker spent on a key",
-            ["name"],
+            _QUEUE_LABELS,
             buckets=_QUEUE_BUCKETS,
             registry=registry,
         )
         self.unfinished_seconds = Gauge(
-            "workqueue_unfinished_work_seconds", "Work in progress, summed over workers", ["name"], registry=registry
+            "workqueue_unfinished_work_seconds",
+            "Work in progress, summed over workers",
+            _QUEUE_LABELS,
+            registry=registry,
         )
         self.longest_seconds = Gauge(
             "workqueue_longest_running_processor_seconds",
             "Age of the oldest work in progress",
-            ["name"],
+            _QUEUE_LABELS,
             registry=registry,
         )
 
@@ -169,6 +180,12 @@ class KubeMetrics:
     def _election(self, registry: CollectorRegistry) -> None:
         self.leading = Gauge(
             "leader_election_master_status", "1 while this process leads, else 0", ["name"], registry=registry
+        )
+        self.slow_renewals = Counter(
+            "leader_election_slowpath_total",
+            "Renewals that had to read the lease first, because the write before had failed",
+            ["name"],
+            registry=registry,
         )
         self.withheld_writes = Counter(
             "raykeeper_withheld_writes_total", "Writes not sent because the lease was not certain", registry=registry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
@@ -43,11 +44,13 @@ async def ask(
     query: Query | None = None,
     body: bytes | None = None,
     content_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """What the backend answered, whatever its status.
 
     Raises `NotFound` where the pod, the Service or the Service's Endpoints are missing, `Unavailable` where nothing
     behind them answers: a 404 in the result is always the backend's own.
     """
-    about = f"{method} {path} of {backend}"
-    return await kube.relay(Request(method, with_query(backend.path(path), query or {}), about, body, content_type))
+    about, extra = f"{method} {path} of {backend}", tuple((headers or {}).items())
+    place = with_query(backend.path(path), query or {})
+    return await kube.relay(Request(method, place, about, body, content_type, extra))

@@ -26,6 +26,9 @@ POD_DISRUPTION_BUDGETS: Resource[Object] = Resource(
 )
 ROUTES: Resource[Object] = Resource("route.openshift.io", "v1", "routes", "Route", Object)
 
+GATEWAYS: Resource[Object] = Resource("gateway.networking.k8s.io", "v1", "gateways", "Gateway", Object)
+HTTP_ROUTES: Resource[Object] = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute", Object)
+
 LEASES: Resource[JSON] = Resource("coordination.k8s.io", "v1", "leases", "Lease", dict)
 EVENTS: Resource[JSON] = Resource("events.k8s.io", "v1", "events", "Event", dict)
 
@@ -39,4 +42,7 @@ TOKEN_REVIEWS: Resource[JSON] = Resource(
 )
 SUBJECT_ACCESS_REVIEWS: Resource[JSON] = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", dict, namespaced=False
+)
+SELF_SUBJECT_ACCESS_REVIEWS: Resource[JSON] = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", dict, namespaced=False
 )

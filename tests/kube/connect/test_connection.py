@@ -96,8 +96,8 @@ async def test_nothing_found_names_all_that_was_looked_for(tmp_path: Path) -> No
 async def test_several_files_are_merged_and_a_context_is_chosen_by_name(tmp_path: Path) -> None:
     files = [a_kubeconfig(tmp_path / "one.yaml"), a_kubeconfig(tmp_path / "two.yaml"), tmp_path / "missing.yaml"]
     environment = {"KUBECONFIG": ":".join(map(str, files))}
-    assert (await load_connection(environment=environment)).namespace == "two-ns"
-    assert (await load_connection(context="one", environment=environment)).namespace == "one-ns"
+    assert (await load_connection(environment=environment)).namespace == "one-ns", "the first counts, as with kubectl"
+    assert (await load_connection(context="two", environment=environment)).namespace == "two-ns"
 
 
 async def test_proxy_and_tls_server_name_of_the_cluster_are_taken(tmp_path: Path) -> None:

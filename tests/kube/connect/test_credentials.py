@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clocks import ManualClock
 from raykeeper.errors import Misconfigured, Unavailable
 from raykeeper.kube.connect.credentials import Identity, Login, RenewedCredentials, token_end
 from raykeeper.kube.connect.tls import TlsMaterial
+from support.clocks import ManualClock
 
 
 class Source:

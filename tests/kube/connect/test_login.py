@@ -13,15 +13,15 @@ import yaml
 
 from bed.control_plane import ControlPlane
 from bed.pki import Authority
-from clocks import ManualClock
-from connect_proxy import connect_proxy
-from kube_clients import connected
 from raykeeper.api.meta import JSON
 from raykeeper.errors import Misconfigured, Unavailable
 from raykeeper.kube.client import Kube
 from raykeeper.kube.connect.connection import load_connection
 from raykeeper.kube.errors import Unauthorized
 from raykeeper.kube.http.requests import Request
+from support.clocks import ManualClock
+from support.connect_proxy import connect_proxy
+from support.kube_clients import connected
 
 WHO_AM_I = Request(
     "POST",

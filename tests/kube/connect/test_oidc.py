@@ -16,7 +16,7 @@ from aiohttp import web
 from bed.pki import Authority
 from raykeeper.errors import Misconfigured
 from raykeeper.kube.connect.connection import load_connection
-from scripted_server import served
+from support.scripted_server import served
 
 
 def an_id_token(name: str, lives: timedelta) -> str:

@@ -11,16 +11,17 @@ from datetime import timedelta
 import pytest
 from prometheus_client import CollectorRegistry
 
-from clocks import ManualClock
-from conditions import until
+from bed.waiting import PATIENCE_SECONDS
+from raykeeper.backoff import Backoff
 from raykeeper.errors import InvalidSpec, Unavailable
-from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.controllers.controller import CANCEL_SECONDS, Controller, ControllerSettings
 from raykeeper.kube.controllers.failures import LASTING_SECONDS
-from raykeeper.kube.controllers.queue import WorkQueue
+from raykeeper.kube.controllers.queue import Priority, WorkQueue
 from raykeeper.kube.controllers.requeue import Requeue
 from raykeeper.kube.errors import Conflict, Forbidden, NotLeading
 from raykeeper.kube.metrics import KubeMetrics
+from support.clocks import ManualClock
+from support.conditions import until
 
 Step = Requeue | BaseException | Callable[[], Awaitable[Requeue]]
 
@@ -130,6 +131,14 @@ async def test_no_moment_is_never() -> None:
         assert await bench.after(10_000) == []
 
 
+async def test_a_routine_look_comes_behind_what_happened() -> None:
+    async with a_bench() as bench:
+        bench.script("a", Requeue.routine(300))
+        assert await bench.after(299) == []
+        bench.clock.advance(1)
+        assert bench.queue.depth(Priority.LOW) == 1
+
+
 @pytest.mark.parametrize("answer", [Requeue.now(), Requeue.after(0), Requeue.after(-5)])
 async def test_a_key_that_is_not_finished_comes_back_later_each_time(answer: Requeue) -> None:
     async with a_bench() as bench:
@@ -217,6 +226,19 @@ async def test_an_outage_is_retried_no_sooner_than_asked_and_warned_of_once_it_l
         assert bench.metric("controller_runtime_reconcile_panics_total") == 0
 
 
+async def test_an_outage_is_over_for_a_key_half_a_minute_after_its_end_a_refusal_may_take_longer() -> None:
+    away = Unavailable("API server", "failed calling webhook")
+    refused = Forbidden("POST /pods", 403, "Forbidden", "exceeded quota")
+    async with a_bench() as bench:
+        bench.script("waits", *[away] * 8)
+        for seconds in (1, 2, 4, 8, 16, 30, 30, 30):
+            assert await bench.after(seconds - 0.5) == []
+            assert await bench.after(0.5) == ["waits"]
+        bench.script("lacks quota", *[refused] * 7)
+        for seconds in (1, 2, 4, 8, 16, 32, 60):
+            assert await bench.after(seconds) == ["lacks quota"]
+
+
 async def test_a_conflict_is_retried_soon_and_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with a_bench() as bench:
@@ -248,7 +270,7 @@ async def test_a_controller_that_does_not_lead_stops_quietly(caplog: pytest.LogC
     bench = Bench(ControllerSettings(workers=1))
     bench.script("a", NotLeading("write withheld"))
     bench.script("b")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await bench.controller.run()
     assert bench.runs == ["a"]
     assert caplog.records == []
@@ -356,7 +378,7 @@ async def test_shutdown_lets_running_reconciles_finish_and_starts_no_other() -> 
 
 
 async def test_shutdown_cuts_off_what_takes_too_long(caplog: pytest.LogCaptureFixture) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         async with a_bench(shutdown_seconds=0.01) as bench:
             bench.script("a", hang)
             await until(lambda: bench.busy == 1)
@@ -372,7 +394,7 @@ async def test_a_second_cancellation_ends_the_patience_of_the_first() -> None:
     task.cancel()
     await asyncio.sleep(0)
     task.cancel()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(asyncio.CancelledError):
             await task
     assert bench.busy == 0
@@ -387,7 +409,7 @@ async def test_a_controller_is_well_before_it_starts_and_while_it_works_but_not_
     await bench.settled()
     assert bench.controller.problem() is None
     bench.queue.shut_down()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await task
     assert bench.controller.problem() == "a worker of controller test has ended"
 
@@ -400,7 +422,7 @@ async def test_a_worker_that_breaks_takes_the_controller_with_it() -> None:
         return Requeue.never()
 
     bench.script("a", break_the_queue)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(KeyError):
             await bench.controller.run()
     assert bench.controller.problem() is not None

@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from clocks import ManualClock
 from raykeeper.kube.controllers.expectations import SHOWN_WITHIN_SECONDS, UNSURE_SECONDS, Expectations
+from support.clocks import ManualClock
 
 OWNER = "ns/cluster"
 

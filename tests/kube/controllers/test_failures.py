@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from clocks import ManualClock
 from raykeeper.errors import InvalidSpec, Misconfigured, Unavailable
 from raykeeper.kube.controllers.failures import LASTING_SECONDS, Failures, Kind, chief_cause, kind_of, retry_after
 from raykeeper.kube.errors import (
@@ -19,6 +18,7 @@ from raykeeper.kube.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from support.clocks import ManualClock
 
 ANSWER = ("PATCH /api/v1/pods/a", 400, "Reason", "message")
 

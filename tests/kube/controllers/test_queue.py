@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from prometheus_client import CollectorRegistry
 
-from clocks import ManualClock
-from conditions import until
+from bed.waiting import PATIENCE_SECONDS
+from raykeeper.backoff import Backoff
 from raykeeper.clock import SystemClock
-from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.controllers.delays import Delays
-from raykeeper.kube.controllers.queue import RETRY_BACKOFF, QueueShutDown, WorkQueue
+from raykeeper.kube.controllers.queue import RETRY_BACKOFF, TURN, Priority, QueueShutDown, WorkQueue
 from raykeeper.kube.metrics import KubeMetrics
+from support.clocks import ManualClock
+from support.conditions import until
 
 NO_JITTER = Backoff(base=1.0, limit=60.0)
 
@@ -72,6 +73,78 @@ def test_a_key_that_is_added_all_the_time_waits_behind_the_others() -> None:
 def test_done_with_a_key_nobody_has_is_our_bug() -> None:
     with pytest.raises(KeyError):
         a_queue().done("a")
+
+
+# --- priorities ------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_to_which_something_happened_overtakes_all_of_the_first_list() -> None:
+    queue = a_queue()
+    for number in range(2000):
+        queue.add(f"old-{number}", Priority.LOW)
+    queue.add("new")
+    assert queue.get_nowait() == "new"
+    assert queue.get_nowait() == "old-0"
+
+
+def test_a_key_of_low_priority_to_which_something_happens_is_served_with_the_others_and_once() -> None:
+    queue = a_queue()
+    for key in "abc":
+        queue.add(key, Priority.LOW)
+    queue.add("c")
+    queue.add("c", Priority.LOW)
+    assert list(taken(queue)) == ["c", "a", "b"]
+
+
+def test_keys_of_low_priority_do_not_starve() -> None:
+    queue = a_queue()
+    queue.add("low", Priority.LOW)
+    order = []
+    for number in range(TURN):
+        queue.add(f"busy-{number}")
+        order.append(queue.get_nowait())
+    assert order[-1] == "low"
+    assert order[:-1] == [f"busy-{number}" for number in range(TURN - 1)]
+
+
+def test_awaited_news_overtakes_all_others_and_the_others_still_have_their_turns() -> None:
+    queue = a_queue()
+    for number in range(100):
+        queue.add(f"starting-{number}")
+    queue.add("seen", Priority.LOW)
+    queue.add("starting-99", Priority.HIGH)
+    order = [queue.get_nowait()]
+    for number in range(3 * TURN):
+        queue.add(f"ended-{number}", Priority.HIGH)
+        order.append(queue.get_nowait())
+    assert order[0] == "starting-99"
+    assert sum(key.startswith("ended") for key in order) >= 2 * TURN
+    assert {"starting-0", "starting-1", "seen"} <= set(order)
+
+
+def test_a_retry_keeps_the_priority_and_an_event_meanwhile_raises_it() -> None:
+    clock = ManualClock()
+    queue = a_queue(clock)
+    queue.add("a", Priority.LOW)
+    queue.add_rate_limited(queue.get_nowait())
+    queue.done("a")
+    clock.advance(60)
+    assert (queue.depth(Priority.LOW), queue.depth(Priority.NORMAL)) == (1, 0)
+    queue.get_nowait()
+    queue.add_after("a", 5, Priority.LOW)
+    queue.add_after("a", 9)
+    queue.done("a")
+    clock.advance(5)
+    assert (queue.depth(Priority.LOW), queue.depth(Priority.NORMAL)) == (0, 1)
+
+
+def test_depth_is_told_by_priority() -> None:
+    registry = CollectorRegistry()
+    queue = a_queue(registry=registry)
+    queue.add("a", Priority.LOW)
+    labels = {"name": "test", "controller": "test"}
+    assert registry.get_sample_value("workqueue_depth", {**labels, "priority": "-100"}) == 1
+    assert registry.get_sample_value("workqueue_depth", {**labels, "priority": "0"}) == 0
 
 
 # --- waiting ---------------------------------------------------------------------------------------------------------
@@ -206,7 +279,7 @@ async def test_a_waiting_worker_gets_a_delayed_key_by_the_timer_alone() -> None:
     await asyncio.sleep(0)
     queue.add_after("later", 3600)
     queue.add_after("sooner", 0.01)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await worker == "sooner"
 
 
@@ -219,7 +292,7 @@ async def test_a_timer_that_rings_before_the_deadline_is_set_again() -> None:
     queue._on_timer()  # the event loop's clock may be ahead of ours
     assert queue._timer is not None
     clock.advance(1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await worker == "a"
 
 
@@ -229,7 +302,7 @@ async def test_a_worker_that_is_cancelled_hands_its_call_on() -> None:
     await asyncio.sleep(0)
     queue.add("a")  # calls the first worker ...
     workers[0].cancel()  # ... which goes away before it can take the key
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await workers[1] == "a"
     assert workers[0].cancelled()
 
@@ -240,7 +313,7 @@ async def test_a_cancelled_worker_is_not_called() -> None:
     await asyncio.sleep(0)
     workers[0].cancel()
     queue.add("a")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await workers[1] == "a"
     assert workers[0].cancelled()
     assert not queue._getters
@@ -292,7 +365,8 @@ def test_metrics_tell_depth_latency_and_work_in_progress() -> None:
     queue = a_queue(clock, registry)
 
     def value(metric: str) -> float | None:
-        return registry.get_sample_value(metric, {"name": "test"})
+        priority = {"priority": "0"} if metric == "workqueue_depth" else {}
+        return registry.get_sample_value(metric, {"name": "test", "controller": "test", **priority})
 
     for key in "aab":
         queue.add(key)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clocks import ManualClock
 from raykeeper.kube.events.ledger import COMBINED, EventLedger, EventLimits
 from raykeeper.kube.events.series import (
     NOTE_BYTES,
@@ -20,6 +19,7 @@ from raykeeper.kube.events.series import (
     event_name,
     shortened,
 )
+from support.clocks import ManualClock
 
 CLUSTER = ObjectRef("ray.io/v1", "RayCluster", "team", "demo", "uid-1")
 

@@ -14,14 +14,15 @@ from prometheus_client import CollectorRegistry
 
 from bed.control_plane import ControlPlane
 from bed.faults.tcp import TcpProxy
-from clocks import ManualClock
-from conditions import until
+from bed.waiting import BUSY_FACTOR
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.kube.client import Kube
 from raykeeper.kube.connect.connection import load_connection
 from raykeeper.kube.events.series import ObjectRef
 from raykeeper.kube.events.writer import EVENT_BURST, EventRecorder, EventWriter
 from raykeeper.kube.metrics import KubeMetrics
+from support.clocks import ManualClock
+from support.conditions import until
 
 
 class Bench:
@@ -162,7 +163,7 @@ async def test_reporting_does_not_wait_for_a_server_that_stalls(control_plane: C
             begin = time.perf_counter()
             for number in range(10_000):
                 bench.recorder.normal(bench.cluster, "CreatedPod", f"created pod {number}")
-            assert time.perf_counter() - begin < 2.0
+            assert time.perf_counter() - begin < 2 * BUSY_FACTOR
             proxy.flow()
             await until(lambda: bench.written() == 12)
     counts = [event["series"]["count"] for event in bench.events() if "series" in event]
@@ -180,7 +181,7 @@ async def test_stopping_does_not_wait_long_for_a_server_that_stalls(
                 bench.recorder.normal(bench.cluster, f"Reason{number}", "note")
             await asyncio.sleep(0)
             begin = time.monotonic()
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 5 * BUSY_FACTOR
         assert bench.dropped("shutdown") == 3
 
 

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from bed.control_plane import ControlPlane
-from kube_clients import connected
 from raykeeper.api.meta import JSON
 from raykeeper.kube.errors import Expired
 from raykeeper.kube.resources import CONFIG_MAPS
+from support.kube_clients import connected
 
 
 def a_config_map(number: int) -> JSON:

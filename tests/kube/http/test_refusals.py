@@ -12,12 +12,12 @@ from bed.control_plane import ControlPlane
 from bed.faults import TcpProxy
 from bed.pki import Authority, kubeconfig_text
 from bed.ports import free_port
-from kube_clients import connected
 from raykeeper.api.meta import ObjectKey
 from raykeeper.errors import RaykeeperError, Unavailable
 from raykeeper.kube.errors import Forbidden, Unauthorized
 from raykeeper.kube.http.unanswered import Patience
 from raykeeper.kube.resources import CONFIG_MAPS
+from support.kube_clients import connected
 
 KEY = ObjectKey("default", "kube-root-ca.crt")
 READ = f"get configmaps {KEY}"

@@ -9,13 +9,13 @@ import yaml
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from kube_clients import connected
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.errors import Unavailable
 from raykeeper.kube.http.unanswered import Patience
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.kube.resources import CONFIG_MAPS
-from scripted_server import served
+from support.kube_clients import connected
+from support.scripted_server import served
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from prometheus_client import CollectorRegistry
 
 from bed.control_plane import ControlPlane
 from bed.faults import Fault, HttpFaults
-from kube_clients import connected
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.errors import Unavailable
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import TooManyRequests
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.kube.resources import CONFIG_MAPS
+from support.kube_clients import connected
 
 
 @pytest.fixture

@@ -9,12 +9,13 @@ import pytest
 
 from bed.control_plane import ControlPlane
 from bed.faults import Fault, HttpFaults, TcpProxy
-from conditions import until
-from kube_clients import connected
+from bed.waiting import PATIENCE_SECONDS
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import NotLeading
 from raykeeper.kube.resources import CONFIG_MAPS
+from support.conditions import until
+from support.kube_clients import connected
 
 
 class Gate:
@@ -122,5 +123,5 @@ async def test_an_attempt_that_the_http_library_makes_by_itself_asks_the_fence_t
 async def test_a_budget_of_its_own_is_not_eaten_by_other_requests(control_plane: ControlPlane, namespace: str) -> None:
     async with connected(control_plane.admin_kubeconfig, qps=0.01, burst=1) as kube:
         await kube.list(CONFIG_MAPS, namespace)  # the next would wait for 100 s
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await kube.with_budget(10, 1).create(CONFIG_MAPS, a_config_map(namespace))

@@ -12,15 +12,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from bed.control_plane import ControlPlane
-from conditions import until
+from bed.waiting import PATIENCE_SECONDS
 from raykeeper.api.meta import JSON, Object, ObjectKey, Resource
-from raykeeper.kube.backoff import Backoff
+from raykeeper.backoff import Backoff
 from raykeeper.kube.client import Kube
 from raykeeper.kube.connect.connection import load_connection
 from raykeeper.kube.informers.cache import by_label
 from raykeeper.kube.informers.informer import Informer
 from raykeeper.kube.informers.reflector import WatchSettings
 from raykeeper.kube.metrics import KubeMetrics
+from support.conditions import until
 
 QUICK = WatchSettings(page_size=3, silence_seconds=30, backoff=Backoff(base=0.05, limit=0.5))
 
@@ -67,7 +68,7 @@ async def running(informer: Informer[ConfigMap], synced: bool = True) -> AsyncIt
     task = asyncio.create_task(informer.run())
     try:
         if synced:
-            await asyncio.wait_for(informer.wait_synced(), 20)
+            await asyncio.wait_for(informer.wait_synced(), PATIENCE_SECONDS)
         yield informer
     finally:
         task.cancel()

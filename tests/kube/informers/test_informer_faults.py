@@ -14,17 +14,17 @@ from prometheus_client import CollectorRegistry
 from bed.control_plane import ControlPlane
 from bed.faults import TcpProxy
 from bed.fixtures import make_namespace
-from conditions import until
 from kube.informers.test_informer import CONFIG_MAPS, ConfigMap, Diary, a_config_map, kube_for, running
 from raykeeper.api.meta import ObjectKey
+from raykeeper.backoff import Backoff
 from raykeeper.errors import Unavailable
-from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import AlreadyExists, NotFound, TooManyRequests
 from raykeeper.kube.informers.cache import Cache
 from raykeeper.kube.informers.informer import Informer
 from raykeeper.kube.informers.reflector import WatchSettings
 from raykeeper.kube.metrics import KubeMetrics
+from support.conditions import until
 
 NAMESPACE = "changes"
 CHANGES = 5000
@@ -105,7 +105,7 @@ async def caught_up(direct: Kube, watcher: Watcher) -> None:
     """Return once the informer shows something that was made just now."""
     marker = f"marker-{uuid.uuid4().hex[:8]}"
     await direct.create(CONFIG_MAPS, a_config_map(marker), NAMESPACE)
-    await until(lambda: ObjectKey(NAMESPACE, marker) in watcher.informer.cache, seconds=60)
+    await until(lambda: ObjectKey(NAMESPACE, marker) in watcher.informer.cache)
 
 
 async def every_fault(plane: ControlPlane, proxy: TcpProxy, direct: Kube, watcher: Watcher) -> None:
@@ -156,7 +156,7 @@ async def test_the_cache_equals_a_fresh_list_after_five_thousand_changes_and_eve
             await writing
 
             expected = await fresh_state(direct)
-            await until(lambda: state_of(watcher.informer.cache) == expected, seconds=30)
+            await until(lambda: state_of(watcher.informer.cache) == expected)
             live = {item.key: item.metadata.uid for item in watcher.informer.cache}
 
     assert stream.made >= CHANGES

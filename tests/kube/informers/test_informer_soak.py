@@ -10,7 +10,6 @@ import pytest
 from bed.control_plane import ControlPlane
 from bed.faults import TcpProxy
 from bed.fixtures import make_namespace
-from conditions import until
 from kube.informers.test_informer import CONFIG_MAPS, a_config_map, kube_for
 from kube.informers.test_informer_faults import (
     DOOMED,
@@ -21,6 +20,7 @@ from kube.informers.test_informer_faults import (
     state_of,
     watching,
 )
+from support.conditions import until
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
@@ -47,7 +47,7 @@ async def test_ten_minutes_of_faults_end_in_a_cache_that_equals_a_fresh_list(own
             stream.faults_over = True
             await writing
             expected = await fresh_state(direct)
-            await until(lambda: state_of(watcher.informer.cache) == expected, seconds=60)
+            await until(lambda: state_of(watcher.informer.cache) == expected)
             assert watcher.diary.state == {item.key: item.metadata.uid for item in watcher.informer.cache}
 
 
@@ -62,5 +62,5 @@ async def test_an_outage_of_ten_minutes_is_caught_up_with(own_control_plane: Con
                 await asyncio.to_thread(plane.apiserver.start)
                 await asyncio.to_thread(plane.wait_ready)
                 await direct.create(CONFIG_MAPS, a_config_map(key), NAMESPACE)
-                await until(lambda: any(item.metadata.name == key for item in watcher.informer.cache), seconds=60)
+                await until(lambda: any(item.metadata.name == key for item in watcher.informer.cache))
                 assert watcher.informer.problem is None

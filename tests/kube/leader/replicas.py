@@ -12,11 +12,12 @@ from typing import Any
 
 from bed.control_plane import ControlPlane
 from bed.processes import Process
-from bed.waiting import wait_until
+from bed.waiting import PATIENCE_SECONDS, wait_until
 
 PROGRAM = Path(__file__).parent / "programs" / "replica.py"
-QUICK = ("--election", "4,3,0.5")
-"""Settings for tests in which only the order of things matters, not the default times."""
+QUICK = ("--election", "8,6,0.5")
+"""Settings for tests in which only the order of things matters, not the default times. With much shorter ones a leader
+that is short of processor time would lose its lease by itself."""
 
 
 class Replica:
@@ -34,10 +35,10 @@ class Replica:
     def said(self, message: str) -> bool:
         return any(message in str(line["msg"]) for line in self.lines())
 
-    def wait_for(self, message: str, timeout: float = 30.0) -> None:
+    def wait_for(self, message: str, timeout: float = PATIENCE_SECONDS) -> None:
         wait_until(f"{self.identity} says {message!r}", lambda: self.said(message), timeout)
 
-    def wait_for_end(self, timeout: float = 30.0) -> dict[str, Any]:
+    def wait_for_end(self, timeout: float = PATIENCE_SECONDS) -> dict[str, Any]:
         """Its last line, once it has ended."""
         wait_until(f"{self.identity} ends", lambda: not self.process.alive, timeout)
         return self.lines()[-1]
@@ -73,7 +74,7 @@ class Replicas:
         path = f"/api/v1/namespaces/{self._namespace}/configmaps?labelSelector=writer={replica.identity}"
         return sorted(int(item["metadata"]["resourceVersion"]) for item in self._plane.admin.get(path)["items"])
 
-    def wait_for_writes(self, replica: Replica, count: int = 1, timeout: float = 30.0) -> None:
+    def wait_for_writes(self, replica: Replica, count: int = 1, timeout: float = PATIENCE_SECONDS) -> None:
         """Return once it wrote so many more than now."""
         before = len(self.writes_of(replica))
         wait_until(f"{replica.identity} writes", lambda: len(self.writes_of(replica)) >= before + count, timeout)

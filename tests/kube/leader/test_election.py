@@ -10,7 +10,7 @@ import pytest
 
 from bed.control_plane import ControlPlane
 from bed.faults.tcp import TcpProxy
-from bed.waiting import wait_until
+from bed.waiting import BUSY_FACTOR, PATIENCE_SECONDS, wait_until
 from kube.leader.replicas import QUICK, Replica, Replicas, replicas_of, seconds_until
 from raykeeper.errors import Misconfigured
 from raykeeper.kube.leader.lease import ElectionSettings
@@ -46,8 +46,8 @@ def assert_never_both(replicas: Replicas, old: Replica, new: Replica) -> None:
 def test_after_kill_9_of_the_leader_the_other_leads_within_20_seconds(replicas: Replicas) -> None:
     leader, standby = leader_and_standby(replicas)
     leader.process.kill()
-    took = seconds_until("standby writes", lambda: replicas.writes_of(standby), timeout=25)
-    assert took < 20
+    took = seconds_until("standby writes", lambda: replicas.writes_of(standby), timeout=PATIENCE_SECONDS)
+    assert took < 20 * BUSY_FACTOR
     assert_never_both(replicas, leader, standby)
     assert replicas.lease()["spec"]["leaseTransitions"] == 1
 
@@ -61,25 +61,25 @@ def test_a_leader_paused_past_its_lease_does_not_write_again(replicas: Replicas,
     leader.process.resume()
     last = leader.wait_for_end()
     assert (last["level"], last["kind"]) == ("error", "LeadershipLost")
-    assert "was not renewed within 3 s" in last["msg"]
+    assert "was not renewed within 6 s" in last["msg"]
     replicas.wait_for_writes(standby, 3)
     assert_never_both(replicas, leader, standby)
 
 
-def test_on_sigterm_the_lease_is_released_and_handed_over_within_two_retry_periods(replicas: Replicas) -> None:
-    leader, standby = leader_and_standby(replicas)
+def test_on_sigterm_the_lease_is_released_and_handed_over_at_once(replicas: Replicas) -> None:
+    leader, standby = leader_and_standby(replicas, "--election", "90,60,2")
     begin = time.monotonic()
-    leader.process.stop()
+    leader.process.stop(PATIENCE_SECONDS)
     assert leader.lines()[-1]["msg"] == "stopped"
-    wait_until("standby writes", lambda: replicas.writes_of(standby), 10)
-    assert time.monotonic() - begin < 5
+    wait_until("standby writes", lambda: replicas.writes_of(standby))
+    assert time.monotonic() - begin < 60, "the lease ran out"
     assert_never_both(replicas, leader, standby)
 
 
 def test_a_released_lease_is_as_client_go_leaves_it(replicas: Replicas) -> None:
     leader = replicas.start("leader", *QUICK)
     leader.wait_for("working")
-    leader.process.stop()
+    leader.process.stop(PATIENCE_SECONDS)
     spec = replicas.lease()["spec"]
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 0)
 
@@ -89,13 +89,13 @@ def test_a_leader_that_cannot_reach_the_server_stops_before_its_lease_ends(
 ) -> None:
     with TcpProxy("127.0.0.1", int(control_plane.server.rpartition(":")[2])) as proxy:
         kubeconfig = control_plane.kubeconfig(server=f"https://127.0.0.1:{proxy.port}")
-        leader = replicas.start("leader", kubeconfig=kubeconfig)
+        leader = replicas.start("leader", "--election", "60,10,2", kubeconfig=kubeconfig)
         leader.wait_for("working")
         replicas.wait_for_writes(leader)
         proxy.stall()
         begin = time.monotonic()
         last = leader.wait_for_end()
-        assert time.monotonic() - begin < 15
+        assert time.monotonic() - begin < 60
         assert last["kind"] == "LeadershipLost"
         assert "did not answer in time" in last["msg"]
 
@@ -131,7 +131,7 @@ def test_a_leader_whose_lease_was_given_to_another_stops(
     leader.wait_for("working")
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/ray-operator-leader"
     control_plane.admin.patch(path, {"spec": {"holderIdentity": "somebody-else"}})
-    assert "was taken from us, it is held by somebody-else" in leader.wait_for_end(10)["msg"]
+    assert "was taken from us, it is held by somebody-else" in leader.wait_for_end()["msg"]
 
 
 def test_a_leader_whose_lease_was_deleted_makes_it_again(
@@ -141,7 +141,7 @@ def test_a_leader_whose_lease_was_deleted_makes_it_again(
     leader.wait_for("working")
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/ray-operator-leader"
     control_plane.admin.delete(path)
-    wait_until("the lease is back", lambda: control_plane.admin.answers(path), 10)
+    wait_until("the lease is back", lambda: control_plane.admin.answers(path))
     assert replicas.lease()["spec"]["holderIdentity"] == "leader"
     replicas.wait_for_writes(leader, 3)
 

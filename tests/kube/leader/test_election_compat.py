@@ -15,7 +15,7 @@ from bed.binaries import binary
 from bed.control_plane import ControlPlane
 from bed.ports import free_port
 from bed.processes import Process
-from bed.waiting import wait_until
+from bed.waiting import PATIENCE_SECONDS, wait_until
 from kube.leader.replicas import QUICK, Replicas, replicas_of
 from raykeeper.kube.leader.installations import LEASE_NAME, WATCH_NAMESPACES, parse_installation
 
@@ -55,7 +55,7 @@ def client_go(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> It
     process.kill()
 
 
-def wait_for_holder(replicas: Replicas, holder: str, timeout: float = 15.0) -> dict[str, Any]:
+def wait_for_holder(replicas: Replicas, holder: str, timeout: float = PATIENCE_SECONDS) -> dict[str, Any]:
     """The Lease once its holder is not `holder` but somebody."""
 
     def held() -> bool:
@@ -80,8 +80,8 @@ def test_the_lease_passes_from_client_go_to_us_and_back(
     assert taken["leaseTransitions"] == theirs["spec"]["leaseTransitions"] + 1
 
     client_go.start()
-    ours.process.stop()
+    ours.process.stop(PATIENCE_SECONDS)
     back = wait_for_holder(replicas, "ours")
     assert back["spec"]["leaseTransitions"] == taken["leaseTransitions"] + 1
     assert back["metadata"]["annotations"][WATCH_NAMESPACES] == namespace, "client-go keeps what it does not know"
-    assert not parse_installation(back).says_coverage, "so those words are no longer its holder's"
+    assert parse_installation(back).covers is None, "so those words are no longer its holder's"

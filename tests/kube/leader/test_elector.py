@@ -9,7 +9,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from bed.control_plane import ControlPlane
-from conditions import until
 from raykeeper.api.meta import ObjectKey
 from raykeeper.clock import SystemClock
 from raykeeper.kube.client import Kube
@@ -20,8 +19,9 @@ from raykeeper.kube.leader.lease import ElectionSettings
 from raykeeper.kube.leader.leaseclient import LeadershipLost
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.kube.resources import CONFIG_MAPS, LEASES
+from support.conditions import until
 
-SETTINGS = ElectionSettings(lease_duration=3, renew_deadline=2.0, retry_period=0.2)
+SETTINGS = ElectionSettings(lease_duration=8, renew_deadline=6.0, retry_period=0.2)
 
 
 class Bench:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from clocks import ManualClock
 from raykeeper.kube.errors import NotLeading
 from raykeeper.kube.leader.fence import LeaseFence
 from raykeeper.kube.metrics import KubeMetrics
+from support.clocks import ManualClock
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from raykeeper.kube.leader.installations import (
     Coverage,
     Neighbours,
     Ours,
+    coverage_in_arguments,
     lease_annotations,
     parse_coverage,
     parse_installation,
@@ -65,15 +66,14 @@ def test_coverages_overlap_where_a_namespace_is_in_both(one: str, other: str, ov
 
 def test_what_our_lease_says_is_read_back() -> None:
     found = parse_installation(a_lease("a", "me_1", "x,y"))
-    assert (found.covers, found.says_coverage, found.version) == (parse_coverage("y,x"), True, "0.1.0")
+    assert (found.covers, found.version) == (parse_coverage("y,x"), "0.1.0")
 
 
 def test_annotations_of_an_earlier_holder_are_not_believed() -> None:
     """KubeRay's operator that takes over our Lease leaves our annotations in it."""
     lease = a_lease("a", "me_1", "x")
     lease["spec"]["holderIdentity"] = "kuberay-operator-6c_2"
-    assert parse_installation(lease).covers == ALL
-    assert not parse_installation(lease).says_coverage
+    assert parse_installation(lease).covers is None
 
 
 def test_without_another_lease_we_are_alone_at_once() -> None:
@@ -118,11 +118,36 @@ def test_the_refusal_names_the_other_what_it_covers_and_the_cure() -> None:
     )
 
 
-def test_an_operator_that_does_not_say_what_it_covers_is_taken_to_cover_everything() -> None:
-    asker = Asker("a")
+def test_an_operator_that_does_not_say_what_it_covers_is_in_the_way_of_one_that_covers_everything() -> None:
+    asker = Asker()
     asker.is_alone(a_lease("kuberay", "kuberay_1", covers=None))
-    with pytest.raises(AnotherInstallation, match="does not say which namespaces it covers"):
+    with pytest.raises(
+        AnotherInstallation, match=r"nobody says which namespaces it covers.*--other-installations=kuberay="
+    ):
         asker.is_alone(a_lease("kuberay", "kuberay_1", covers=None, age=-1), at=2.0)
+
+
+def test_an_operator_that_does_not_say_what_it_covers_is_not_in_the_way_of_one_for_named_namespaces() -> None:
+    asker = Asker("team-a")
+    assert asker.is_alone(a_lease("kuberay", "kuberay_1", covers=None))
+    assert asker.is_alone(a_lease("kuberay", "kuberay_1", covers=None, age=-1), at=2.0)
+
+
+@pytest.mark.parametrize(
+    ("container", "covers"),
+    [
+        ({"command": ["/manager"], "args": ["--watch-namespace=team-a,team-b"]}, "team-a,team-b"),
+        ({"args": ["-watch-namespace", "team-a", "--enable-metrics"]}, "team-a"),
+        ({"command": ["/manager"], "args": ["--enable-leader-election=true"]}, "*"),
+        ({"args": ["--watch-namespace="]}, "*"),
+        ({}, "*"),
+        ({"args": ["--config=/etc/config.yaml"]}, None),
+        ({"args": ["--watch-namespace=a", "--config", "/etc/config.yaml"]}, None),
+    ],
+)
+def test_the_arguments_of_a_pod_tell_what_its_operator_covers(container: JSON, covers: str | None) -> None:
+    expected = None if covers is None else parse_coverage(covers)
+    assert coverage_in_arguments({"spec": {"containers": [container]}}) == expected
 
 
 @dataclass

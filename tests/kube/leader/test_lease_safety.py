@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from prometheus_client import CollectorRegistry
 
-from clocks import ManualClock
 from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.kube.errors import ApiError, Conflict
 from raykeeper.kube.leader.fence import LeaseFence
 from raykeeper.kube.leader.lease import Candidate, ElectionSettings
 from raykeeper.kube.leader.leaseclient import LeadershipLost, LeaseClient
 from raykeeper.kube.metrics import KubeMetrics
+from support.clocks import ManualClock
 
 KEY = ObjectKey("ray-system", "ray-operator-leader")
 SETTINGS = ElectionSettings()

@@ -73,7 +73,7 @@ def test_of_two_installations_started_at_once_exactly_one_stays(
         replicas.start(name, "--watch", "*", lease_in=namespace)
         for name, namespace in zip(("one", "two"), two_namespaces, strict=True)
     ]
-    wait_until("one of them ends", lambda: sum(replica.process.alive for replica in both) == 1, 60)
+    wait_until("one of them ends", lambda: sum(replica.process.alive for replica in both) == 1)
     stays, yields = sorted(both, key=lambda replica: not replica.process.alive)
     stays.wait_for("working")
     assert yields.lines()[-1]["kind"] == "AnotherInstallation"
@@ -85,7 +85,7 @@ def test_the_first_installation_gone_the_second_may_start(replicas: Replicas, tw
     one.wait_for("working")
     one.process.kill()
     two = replicas.start("two", *QUICK, "--watch", "*", lease_in=two_namespaces[1])
-    two.wait_for("working", timeout=20)
+    two.wait_for("working")
 
 
 async def test_where_not_all_leases_may_be_read_ours_and_the_watched_namespaces_are(
@@ -102,5 +102,37 @@ async def test_where_not_all_leases_may_be_read_ours_and_the_watched_namespaces_
         leases = await lookout.observe()
         assert [lease.record.holder for lease in leases] == ["one_1"]
     assert [record.message for record in caplog.records] == [
-        "other installations outside our namespaces cannot be seen"
+        "other installations outside our namespaces cannot be seen",
+        "another operator does not say which namespaces it covers: make sure that none of them is ours",
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "covers"),
+    [
+        (["--watch-namespace=team-b"], {}, Coverage(frozenset({"team-b"}))),
+        (["--enable-leader-election=true"], {}, Coverage()),
+        (["--config=/etc/config.yaml"], {}, None),
+        (["--config=/etc/config.yaml"], {"team-c"}, Coverage(frozenset({"team-c"}))),
+    ],
+)
+async def test_what_kuberays_operator_covers_is_read_from_its_pod_unless_the_user_says_so(
+    own_control_plane: ControlPlane,
+    two_namespaces: tuple[str, str],
+    arguments: list[str],
+    said: set[str],
+    covers: Coverage | None,
+) -> None:
+    first, second = two_namespaces
+    container = {"name": "kuberay-operator", "image": "kuberay", "command": ["/manager"], "args": arguments}
+    pod = {"metadata": {"name": "kuberay-operator-6c"}, "spec": {"containers": [container]}}
+    own_control_plane.admin.post(f"/api/v1/namespaces/{first}/pods", pod)
+    lease = desired_lease(ObjectKey(first, LEASE_NAME), None, Candidate("kuberay-operator-6c_1"), SystemClock().now())
+    own_control_plane.admin.post(f"/apis/coordination.k8s.io/v1/namespaces/{first}/leases", lease)
+    others = {first: Coverage(frozenset(said))} if said else {}
+    connection = await load_connection(own_control_plane.admin_kubeconfig)
+    async with Kube(connection, metrics=KubeMetrics(CollectorRegistry())) as kube:
+        found = await Lookout(
+            kube, Ours(second, Coverage(frozenset({"team-a"})), "me_1", others), SystemClock()
+        ).observe()
+    assert [installation.covers for installation in found if installation.namespace == first] == [covers]

@@ -79,7 +79,7 @@ def _from_pod(environment: Mapping[str, str], folder: Path, clock: Clock) -> Con
 async def _from_files(
     paths: list[Path], context: str | None, environment: Mapping[str, str], clock: Clock
 ) -> Connection:
-    # Imported here because it costs 25 MB and more than a second of CPU, which no program in a pod should pay.
+    # Imported here because no program in a pod needs it, nor YAML.
     from raykeeper.kube.connect.kubeconfig import read_kubeconfig
     from raykeeper.kube.connect.users import kubeconfig_credentials
 

@@ -1,4 +1,4 @@
-"""The API server and service account that Kubernetes gives to every pod, read without the `kubernetes` package."""
+"""The API server and service account that Kubernetes gives to every pod."""
 
 from __future__ import annotations
 

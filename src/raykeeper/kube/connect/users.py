@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,20 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kubernetes.aio.config import ConfigException
-from kubernetes.aio.config.exec_provider import ExecProvider
-from kubernetes.aio.config.kube_config import ConfigNode
-
 from raykeeper.clock import Clock
 from raykeeper.kube.connect.credentials import Credentials, Login, RenewedCredentials, token_end
+from raykeeper.kube.connect.execplugin import run_plugin
 from raykeeper.kube.connect.kubeconfig import Kubeconfig, Section, read_kubeconfig
 from raykeeper.kube.connect.oidc import current_id_token
 from raykeeper.kube.connect.tls import TlsMaterial, certificate_end
 
 TOKEN_FILE_MAX_AGE_SECONDS = 60.0
 """As for the token of a pod: whoever rotates the file does so well before the old one ends."""
-EXEC_SECONDS = 60.0
-"""A plugin may open a browser or ask a slow identity provider, but must not hang a program for ever."""
 
 
 async def kubeconfig_credentials(paths: Sequence[Path], context: str | None, clock: Clock) -> Credentials:
@@ -53,7 +47,7 @@ async def _shown_by_user(config: Kubeconfig, now: datetime) -> Login:
     if token := user.fields.get("token"):
         return _bearer(plain, str(token).strip(), "the token")
     if "exec" in user.fields:
-        return _exec_login(plain, await _run_plugin(user), user)
+        return _exec_login(plain, await run_plugin(config), user)
     if provider := (user.fields.get("auth-provider") or {}).get("name"):
         if provider != "oidc":
             raise user.unusable(f"auth-provider {provider!r} is no longer supported by Kubernetes; use an exec plugin")
@@ -97,24 +91,6 @@ def _exec_login(login: Login, status: dict[str, Any], user: Section) -> Login:
     if not token and not certificate:
         raise user.unusable(f"{shown} has neither a token nor a certificate")
     return login
-
-
-async def _run_plugin(user: Section) -> dict[str, Any]:
-    settings = dict(user.fields["exec"])
-    command = str(settings.get("command", ""))
-    if "/" in command:  # like every other path in the file
-        settings["command"] = str(user.folder / command)
-    try:
-        async with asyncio.timeout(EXEC_SECONDS):
-            status: dict[str, Any] = await ExecProvider(ConfigNode("exec", settings)).run()
-    except TimeoutError as exc:
-        raise user.unusable(f"exec plugin {command} did not end in {EXEC_SECONDS:g} s") from exc
-    except OSError as exc:
-        hint = f"; {settings['installHint'].strip()}" if settings.get("installHint") else ""
-        raise user.unusable(f"exec plugin {command} cannot be started ({exc.strerror}){hint}") from exc
-    except ConfigException as exc:
-        raise user.unusable(f"exec plugin {command} failed ({exc})") from exc
-    return status
 
 
 def _timestamp(text: str | None, user: Section) -> datetime | None:

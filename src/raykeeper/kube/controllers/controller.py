@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from raykeeper.clock import Clock
 from raykeeper.kube.controllers.failures import Failures, Kind, chief_cause, kind_of, retry_after
-from raykeeper.kube.controllers.queue import QueueShutDown, WorkQueue
+from raykeeper.kube.controllers.queue import Priority, QueueShutDown, WorkQueue
 from raykeeper.kube.controllers.requeue import Requeue
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.logs import Log
@@ -19,7 +20,9 @@ K = TypeVar("K", bound=Hashable)
 Reconcile = Callable[[K], Awaitable[Requeue]]
 """Moves one object towards its spec; safe at any time, any number of times, after any crash."""
 
-CANCEL_SECONDS = 2.0  # how long a cancelled reconcile may take to clean up before it counts as stuck
+OUTAGE_RETRY_SECONDS = 30.0
+"""That a webhook is back is no event that we see: whoever waited for it, however long, goes on within this time."""
+CANCEL_SECONDS = 1.0  # how long a cancelled reconcile may take to clean up before it counts as stuck
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ class Controller(Generic[K]):
         self.queue.forget(key)
         if delay is None:
             return "success"
-        self.queue.add_after(key, delay)
+        self.queue.add_after(key, delay, Priority.LOW if requeue.is_routine else self.queue.priority_of(key))
         return "requeue_after"
 
     def _failed(self, key: K, error: Exception) -> str:
@@ -166,7 +169,8 @@ class Controller(Generic[K]):
             self._metrics.terminal_errors.labels(self.name).inc()
             self.queue.forget(key)
         else:
-            self.queue.add_rate_limited(key, at_least=retry_after(error))
+            longest = OUTAGE_RETRY_SECONDS if kind is Kind.PASSING else math.inf
+            self.queue.add_rate_limited(key, at_least=retry_after(error), at_most=longest)
         return "error"
 
     def _tell(self, key: K, cause: Exception, kind: Kind) -> None:

@@ -6,7 +6,7 @@ Objects are remembered one by one, not counted: whatever is seen twice, too earl
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -132,6 +132,11 @@ class Expectations(Generic[K]):
     def forget(self, owner: K) -> None:
         """The owner is gone."""
         self._owners.pop(owner, None)
+
+    def forget_all(self, are_gone: Callable[[K], bool]) -> None:
+        """These owners are gone. Only those with anything in flight are looked at."""
+        for owner in [owner for owner in self._owners if are_gone(owner)]:
+            self.forget(owner)
 
     def _deadline(self) -> float:
         return self._clock.steady() + self._shown_within_seconds

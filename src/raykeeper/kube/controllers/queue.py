@@ -9,10 +9,12 @@ import asyncio
 import math
 from collections import OrderedDict, deque
 from collections.abc import Hashable
+from enum import IntEnum
+from functools import partial
 from typing import Generic, TypeVar
 
+from raykeeper.backoff import Backoff
 from raykeeper.clock import Clock
-from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.controllers.delays import Delays
 from raykeeper.kube.metrics import KubeMetrics
 
@@ -27,6 +29,21 @@ RETRY_BACKOFF = Backoff(base=0.05, limit=300.0, jitter=0.2)
 _LONGEST_SLEEP_SECONDS = 60.0
 
 
+TURN = 8
+"""While keys of several priorities wait, every so many hand-outs a lower one has its turn: none waits for ever."""
+
+
+class Priority(IntEnum):
+    """Who is served first, in this order; 0 and -100 are the numbers of controller-runtime."""
+
+    HIGH = 100
+    """News that somebody waits for, such as the end of a job: not behind a thousand others that start."""
+    NORMAL = 0
+    """Something happened."""
+    LOW = -100
+    """Nothing happened: a first look after the start, a routine look."""
+
+
 class QueueShutDown(Exception):
     """No more keys are handed out."""
 
@@ -37,59 +54,83 @@ class WorkQueue(Generic[K]):
     Guarantees:
     - A key that was added is handed out afterwards, whenever that was; added several times before, it is there once.
     - A key is never handed out again before `done`; if added meanwhile, it stands in line again on `done`.
-    - First come, first served. A key that is added again keeps its place, and after `done` starts at the end: one that
-      is added all the time runs once per round and cannot starve the others.
+    - First come, first served, among those of one priority. A key that is added again keeps its place, and after
+      `done` starts at the end: one that is added all the time runs once per round and cannot starve the others.
+    - What waits and is added with a higher priority is served with those of that one.
     """
 
     def __init__(self, name: str, metrics: KubeMetrics, clock: Clock, backoff: Backoff = RETRY_BACKOFF) -> None:
         self.name = name
         self._clock = clock
         self._backoff = backoff
-        self._line: OrderedDict[K, float] = OrderedDict()  # waiting for a worker, since when
+        # Waiting for a worker, since when.
+        self._lines: dict[Priority, OrderedDict[K, float]] = {priority: OrderedDict() for priority in Priority}
         self._working: dict[K, float] = {}  # with a worker, since when
-        self._again: dict[K, float] = {}  # with a worker and added since
+        self._again: dict[K, tuple[float, Priority]] = {}  # with a worker and added since
+        self._served_low: set[K] = set()  # with a worker, handed out with low priority
         self._delays: Delays[K] = Delays()
+        self._delayed_low: set[K] = set()  # those of the delayed keys that come back with low priority
+        self._passed_over = dict.fromkeys(Priority, 0)  # hand-outs to others while somebody waited with this priority
         self._failures: dict[K, int] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_deadline = math.inf
         self._is_shut_down = False
-        self._adds = metrics.queue_adds.labels(name)
-        self._retries = metrics.queue_retries.labels(name)
-        self._queue_seconds = metrics.queue_seconds.labels(name)
-        self._work_seconds = metrics.work_seconds.labels(name)
+        # A queue has its controller's name, so controller-runtime's two labels are the same.
+        self._adds = metrics.queue_adds.labels(name, name)
+        self._retries = metrics.queue_retries.labels(name, name)
+        self._queue_seconds = metrics.queue_seconds.labels(name, name)
+        self._work_seconds = metrics.work_seconds.labels(name, name)
         # Read when scraped: an idle queue costs nothing.
-        metrics.queue_depth.labels(name).set_function(self.__len__)
-        metrics.unfinished_seconds.labels(name).set_function(self.unfinished_seconds)
-        metrics.longest_seconds.labels(name).set_function(self.longest_running_seconds)
+        for priority in Priority:
+            metrics.queue_depth.labels(name, name, int(priority)).set_function(partial(self.depth, priority))
+        metrics.unfinished_seconds.labels(name, name).set_function(self.unfinished_seconds)
+        metrics.longest_seconds.labels(name, name).set_function(self.longest_running_seconds)
 
     def __len__(self) -> int:
         """Keys that could be handed out now."""
         self.wake()
-        return len(self._line)
+        return sum(len(line) for line in self._lines.values())
 
-    def add(self, key: K) -> None:
+    def depth(self, priority: Priority) -> int:
+        """Those of them that have this priority."""
+        self.wake()
+        return len(self._lines[priority])
+
+    def add(self, key: K, priority: Priority = Priority.NORMAL) -> None:
         """Have the key worked on as soon as a worker is free. A deadline it may have from `add_after` stays."""
         self.wake()
-        self._enter(key, self._clock.steady())
+        self._enter(key, self._clock.steady(), priority)
 
-    def add_after(self, key: K, seconds: float) -> None:
-        """Have the key worked on in `seconds`, or at the earlier deadline it already has."""
+    def add_after(self, key: K, seconds: float, priority: Priority = Priority.NORMAL) -> None:
+        """Have the key worked on in `seconds`, or at an earlier deadline of its own, with normal or low priority."""
         if self._is_shut_down:
             return
         if not seconds > 0:
-            self.add(key)
+            self.add(key, priority)
             return
+        if priority is not Priority.LOW:
+            self._delayed_low.discard(key)
+        elif key not in self._delays:
+            self._delayed_low.add(key)
         self._delays.put(key, self._clock.steady() + seconds)
         self._set_timer()
 
-    def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> None:
-        """Have the key worked on after one more step of its back-off, no sooner than in `at_least` seconds."""
+    def add_rate_limited(self, key: K, *, at_least: float = 0.0, at_most: float = math.inf) -> None:
+        """Have the key worked on after one more step of its back-off, which grows to `at_most` seconds.
+
+        `at_least` is what a server asked for, and wins.
+        """
         if self._is_shut_down:
             return
         self._failures[key] = self.failures(key) + 1
         self._retries.inc()
-        self.add_after(key, max(at_least, self._backoff.delay(self._failures[key])))
+        delay = self._backoff.delay(self._failures[key], at_most=at_most)
+        self.add_after(key, max(at_least, delay), self.priority_of(key))
+
+    def priority_of(self, key: K) -> Priority:
+        """The priority with which a key that is worked on was handed out."""
+        return Priority.LOW if key in self._served_low else Priority.NORMAL
 
     def failures(self, key: K) -> int:
         """How often the key was rate limited since it was last forgotten."""
@@ -100,7 +141,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     async def get(self) -> K:
-        """The key that has waited longest, as soon as there is one; `done` must follow. Raises `QueueShutDown`."""
+        """The key whose turn it is, as soon as there is one; `done` must follow. Raises `QueueShutDown`."""
         while True:
             try:
                 return self.get_nowait()
@@ -108,24 +149,37 @@ class WorkQueue(Generic[K]):
                 await self._wait_for_key()
 
     def get_nowait(self) -> K:
-        """The key that has waited longest; `done` must follow. Raises `QueueShutDown` or `asyncio.QueueEmpty`."""
+        """The key whose turn it is; `done` must follow. Raises `QueueShutDown` or `asyncio.QueueEmpty`."""
         if self._is_shut_down:
             raise QueueShutDown(self.name)
         self.wake()
-        if not self._line:
-            raise asyncio.QueueEmpty
-        key, since = self._line.popitem(last=False)
+        priority = self._next_priority()
+        key, since = self._lines[priority].popitem(last=False)
+        if priority is Priority.LOW:
+            self._served_low.add(key)
         now = self._working[key] = self._clock.steady()
         self._queue_seconds.observe(now - since)
         return key
+
+    def _next_priority(self) -> Priority:
+        """The line whose first key has its turn. Raises `asyncio.QueueEmpty`."""
+        waiting = [priority for priority, line in self._lines.items() if line]
+        if not waiting:
+            raise asyncio.QueueEmpty
+        chosen = next((priority for priority in waiting if self._passed_over[priority] >= TURN - 1), waiting[0])
+        for priority in Priority:
+            is_passed_over = priority in waiting and priority is not chosen
+            self._passed_over[priority] = self._passed_over[priority] + 1 if is_passed_over else 0
+        return chosen
 
     def done(self, key: K) -> None:
         """End the work on a key that was handed out; one that was added meanwhile stands in line again."""
         now = self._clock.steady()
         self._work_seconds.observe(now - self._working.pop(key))
-        since = self._again.pop(key, None)
-        if since is not None:
-            self._stand_in_line(key, since)
+        self._served_low.discard(key)
+        again = self._again.pop(key, None)
+        if again is not None:
+            self._stand_in_line(key, *again)
 
     def shut_down(self) -> None:
         """Hand out no more keys: every `get` raises `QueueShutDown`, later adds do nothing.
@@ -134,9 +188,11 @@ class WorkQueue(Generic[K]):
         would only delay the hand-over.
         """
         self._is_shut_down = True
-        self._line.clear()
+        for line in self._lines.values():
+            line.clear()
         self._again.clear()
         self._delays.clear()
+        self._delayed_low.clear()
         self._failures.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -149,7 +205,9 @@ class WorkQueue(Generic[K]):
         Every look at the queue does this first, and a timer while workers wait; a test calls it after moving the clock.
         """
         for key, deadline in self._delays.pop_due(self._clock.steady()):
-            self._enter(key, deadline)
+            priority = Priority.LOW if key in self._delayed_low else Priority.NORMAL
+            self._delayed_low.discard(key)
+            self._enter(key, deadline, priority)
 
     def unfinished_seconds(self) -> float:
         """How long the keys that are being worked on have been so, summed."""
@@ -160,17 +218,28 @@ class WorkQueue(Generic[K]):
         """How long the key that a worker has had longest has been worked on; 0 if none is."""
         return self._clock.steady() - min(self._working.values(), default=self._clock.steady())
 
-    def _enter(self, key: K, since: float) -> None:
-        if self._is_shut_down or key in self._line or key in self._again:
+    def _enter(self, key: K, since: float, priority: Priority) -> None:
+        if self._is_shut_down:
             return
-        self._adds.inc()
+        known = self._known(key)
+        if known is None:
+            self._adds.inc()
+        elif known >= priority:
+            return
         if key in self._working:
-            self._again[key] = since
+            self._again[key] = (self._again.get(key, (since, priority))[0], priority)
         else:
-            self._stand_in_line(key, since)
+            waited_since = self._lines[known].pop(key) if known is not None else since
+            self._stand_in_line(key, waited_since, priority)
 
-    def _stand_in_line(self, key: K, since: float) -> None:
-        self._line[key] = since
+    def _known(self, key: K) -> Priority | None:
+        """The priority with which the key waits already, in line or for the end of the work on it."""
+        if key in self._again:
+            return self._again[key][1]
+        return next((priority for priority, line in self._lines.items() if key in line), None)
+
+    def _stand_in_line(self, key: K, since: float, priority: Priority) -> None:
+        self._lines[priority][key] = since
         self._rouse_getter()
 
     async def _wait_for_key(self) -> None:

@@ -8,11 +8,12 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Requeue:
-    """Made by one of `never`, `now`, `after` and `at`. A change of the object brings it back sooner in any case."""
+    """Made by `never`, `now`, `after`, `at` or `routine`. A change of the object brings it back sooner in any case."""
 
     seconds: float | None = None
     moment: datetime | None = None
     is_now: bool = False
+    is_routine: bool = False
 
     @staticmethod
     def never() -> Requeue:
@@ -33,6 +34,11 @@ class Requeue:
     def at(moment: datetime | None) -> Requeue:
         """At a moment of the wall clock; None is never."""
         return Requeue(moment=moment)
+
+    @staticmethod
+    def routine(seconds: float) -> Requeue:
+        """In `seconds`, behind all objects to which something happened: for a look though nothing did."""
+        return Requeue(seconds=seconds, is_routine=True)
 
     def delay(self, now: datetime) -> float | None:
         """Seconds to wait: None is for ever, 0 is as soon as the back-off allows.

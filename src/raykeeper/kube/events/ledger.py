@@ -5,11 +5,11 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from raykeeper.kube.backoff import Backoff
+from raykeeper.backoff import Backoff
 from raykeeper.kube.events.series import EventType, Occurrence, Series, event_name
 
 COMBINED = "(combined from similar events): "
@@ -64,18 +64,30 @@ class EventLedger:
         series.last_time, series.last_seen = now, steady
         self._schedule(series, steady)
 
-    def next_write(self, steady: float) -> Series | None:
-        """The series to create or update now: Warnings, then Normal ones, then new counts that are due."""
-        for waiting in self._new.values():
-            if waiting:
-                return waiting.pop(next(iter(waiting)))
-        if self._updates and self._updates[0][0] <= steady:
-            return heapq.heappop(self._updates)[2]
-        return None
+    def next_write(self, steady: float, busy: Container[str] = frozenset()) -> Series | None:
+        """The series to create or update now: Warnings, then Normal ones, then new counts that are due.
 
-    def next_due(self) -> float | None:
+        Those of `busy` namespaces wait until the write there is over.
+        """
+        for waiting in self._new.values():
+            name = next((name for name, series in waiting.items() if series.namespace not in busy), None)
+            if name is not None:
+                return waiting.pop(name)
+        held = []
+        found = None
+        while found is None and self._updates and self._updates[0][0] <= steady:
+            entry = heapq.heappop(self._updates)
+            if entry[2].namespace in busy:
+                held.append(entry)
+            else:
+                found = entry[2]
+        for entry in held:
+            heapq.heappush(self._updates, entry)
+        return found
+
+    def next_due(self, busy: Container[str] = frozenset()) -> float | None:
         """When `next_write` will have something if nothing happens before; None if never."""
-        return self._updates[0][0] if self._updates else None
+        return min((due for due, _, series in self._updates if series.namespace not in busy), default=None)
 
     def written(self, series: Series, count: int, steady: float) -> None:
         """The API server knows `count` of the series now."""
@@ -94,6 +106,9 @@ class EventLedger:
         """Give the series up; the next occurrence begins another."""
         for key in [key for key in (series.occurrence, _group(series.occurrence)) if self._series.get(key) is series]:
             self._remove(key)
+        if any(waiting is series for _, _, waiting in self._updates):
+            self._updates = [entry for entry in self._updates if entry[2] is not series]
+            heapq.heapify(self._updates)
 
     def waiting(self) -> int:
         """How many series the API server does not know, or not with their last count."""

@@ -7,9 +7,9 @@ import itertools
 import math
 
 from raykeeper.api.meta import ObjectKey
+from raykeeper.backoff import Backoff
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError, Unavailable
-from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
 from raykeeper.kube.events.ledger import EventLedger, EventLimits
@@ -22,19 +22,22 @@ log = Log("raykeeper.kube.events")
 
 # A small part of what a two-core API server bears, and enough for ten failing clusters at once.
 EVENT_QPS, EVENT_BURST = 20.0, 50
-# About two minutes in all: as long as a restart of the API server may take. Others wait meanwhile, within the limits.
+WRITERS = 8
+"""Namespaces whose Events are written at the same time, one after the other in each: a webhook that is slow or down in
+one of them holds up its own."""
+# About two minutes in all: as long as a restart of the API server may take. Others of the namespace wait meanwhile.
 RETRIES = 6
 RETRY_PAUSE = Backoff(base=1.0, limit=30.0, jitter=0.2)
-FLUSH_SECONDS = 3.0  # of the 30 a pod has to end; an Event is worth no more
+FLUSH_SECONDS = 1.5  # of the 10 that KubeRay's chart gives a pod to end; an Event is worth no more
 
 
 class EventWriter:
-    """Takes Events from any number of recorders and writes them one after the other under its own rate budget."""
+    """Takes Events from any number of recorders and writes them under its own rate budget."""
 
     def __init__(
         self, kube: Kube, instance: str, *, clock: Clock, metrics: KubeMetrics, limits: EventLimits | None = None
     ) -> None:
-        self._kube = kube.with_budget(EVENT_QPS, EVENT_BURST)
+        self._kube = kube.with_budget(EVENT_QPS, EVENT_BURST, connections=WRITERS)
         self._instance = instance
         self._clock = clock
         self._written = metrics.events_written
@@ -42,6 +45,7 @@ class EventWriter:
         self._ledger = EventLedger(self._drop, limits)
         self._wake = asyncio.Event()
         self._told: set[str] = set()
+        self._writing: dict[str, asyncio.Task[None]] = {}  # by namespace
 
     def recorder(self, controller: str) -> EventRecorder:
         """A recorder that reports in the name of a controller, such as `raycluster-controller`."""
@@ -56,26 +60,35 @@ class EventWriter:
         """Write Events until cancelled; then what is left, for `FLUSH_SECONDS` at most."""
         try:
             while True:
-                await self._write_due()
+                self._start_due(self._clock.steady(), RETRIES)
                 await self._wait()
         finally:
+            await self._stop()
             await self._flush()
 
-    async def _write_due(self) -> None:
-        while series := self._ledger.next_write(self._clock.steady()):
-            try:
-                await self._write(series, RETRIES)
-            except asyncio.CancelledError:
-                self._ledger.put_back(series, self._clock.steady())
-                raise
-            except Exception:
-                # The loop's top: an Event that breaks us must not take the others with it.
-                log.exception("event not written", event=series.name)
-                self._give_up(series, "bug")
+    def _start_due(self, steady: float, retries: int) -> None:
+        """Begin to write what is due, in as many namespaces as there are writers."""
+        while len(self._writing) < WRITERS and (series := self._ledger.next_write(steady, self._writing)):
+            name = f"event in {series.namespace}"
+            self._writing[series.namespace] = asyncio.create_task(self._settle(series, retries), name=name)
+
+    async def _settle(self, series: Series, retries: int) -> None:
+        try:
+            await self._write(series, retries)
+        except asyncio.CancelledError:
+            self._ledger.put_back(series, self._clock.steady())
+            raise
+        except Exception:
+            # The loop's top: an Event that breaks us must not take the others with it.
+            log.exception("event not written", event=series.name)
+            self._give_up(series, "bug")
+        finally:
+            self._writing.pop(series.namespace, None)
+            self._wake.set()
 
     async def _wait(self) -> None:
-        """Return when something was recorded or a new count is due."""
-        due = self._ledger.next_due()
+        """Return when something was recorded or written, or a new count is due."""
+        due = self._ledger.next_due(self._writing) if len(self._writing) < WRITERS else None
         try:
             async with asyncio.timeout(None if due is None else max(0.0, due - self._clock.steady())):
                 await self._wake.wait()
@@ -83,14 +96,26 @@ class EventWriter:
             return
         self._wake.clear()
 
+    async def _stop(self) -> None:
+        """End what is being written; it is put back."""
+        await asyncio.sleep(0)  # a writer that never began could not put its Event back
+        writers = list(self._writing.values())
+        for writer in writers:
+            writer.cancel()
+        await asyncio.gather(*writers, return_exceptions=True)
+        self._writing.clear()
+
     async def _flush(self) -> None:
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
-                while series := self._ledger.next_write(math.inf):
-                    await self._write(series, retries=0)
+                self._start_due(math.inf, retries=0)
+                while self._writing:
+                    await asyncio.wait(list(self._writing.values()), return_when=asyncio.FIRST_COMPLETED)
+                    self._start_due(math.inf, retries=0)
         except TimeoutError:
-            self._dropped.labels(cause="shutdown").inc(self._ledger.waiting() + 1)
-            log.warning("events not written before the end", count=self._ledger.waiting() + 1)
+            await self._stop()
+            self._dropped.labels(cause="shutdown").inc(self._ledger.waiting())
+            log.warning("events not written before the end", count=self._ledger.waiting())
 
     async def _write(self, series: Series, retries: int) -> None:
         """Create or update the Event; whatever the API server answers, the series is settled afterwards."""

@@ -34,10 +34,17 @@ class Request(NamedTuple):
     """What errors call it, such as `get pods default/head`."""
     body: bytes | None = None
     content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+    """Beside our credentials: for a server that the API server passes the request on to."""
 
     @property
     def is_write(self) -> bool:
         return self.method != "GET"
+
+    @property
+    def namespace(self) -> str:
+        """The namespace it is about; empty where it is about none, or about all."""
+        return self.path.partition("?")[0].partition("/namespaces/")[2].partition("/")[0]
 
 
 def read_one(resource: Resource[Any], key: ObjectKey) -> Request:

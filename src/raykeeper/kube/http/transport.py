@@ -16,7 +16,7 @@ from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError, Unavailable
 from raykeeper.kube.connect.connection import Connection
 from raykeeper.kube.connect.credentials import Identity
-from raykeeper.kube.errors import NotLeading, Unauthorized
+from raykeeper.kube.errors import NotDone, NotLeading, Unauthorized
 from raykeeper.kube.http.answers import Answer, error_of, is_own_refusal
 from raykeeper.kube.http.attempts import Attempts
 from raykeeper.kube.http.fencedbody import Fence, FencedBody, drop
@@ -24,13 +24,12 @@ from raykeeper.kube.http.ratelimit import RateLimiter
 from raykeeper.kube.http.requestmetrics import RequestMetrics
 from raykeeper.kube.http.requests import Request
 from raykeeper.kube.http.resolving import TimedResolver
-from raykeeper.kube.http.unanswered import NO_ANSWER, Patience, why_unanswered
+from raykeeper.kube.http.slots import Connections, Slots
+from raykeeper.kube.http.unanswered import NEVER_SENT, NO_ANSWER, Patience, why_unanswered
 from raykeeper.kube.metrics import KubeMetrics
 
 KEEP_ALIVE_SECONDS = 60.0
 """Idle connections are dropped before the API server does so at 90, or a write could run into the closing."""
-MAX_CONNECTIONS = 64
-"""For requests; HTTP/1.1 carries one at a time. Four times the default concurrency of the controllers."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class Lane:
     """The limits a request travels under."""
 
     limiter: RateLimiter
+    connections: Connections
     fence: Fence | None = None
 
 
@@ -60,18 +60,19 @@ class Transport:
         self._streams: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        self._requests = self._session(MAX_CONNECTIONS)
-        self._streams = self._session(0)
+        self._requests = self._session()
+        self._streams = self._session()
 
     async def close(self) -> None:
         for session in (self._requests, self._streams):
             if session is not None:
                 await session.close()
 
-    def _session(self, limit: int) -> aiohttp.ClientSession:
+    def _session(self) -> aiohttp.ClientSession:
+        # Without a limit: how many requests are under way is for `Slots` to say, which knows whose they are.
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=limit, keepalive_timeout=KEEP_ALIVE_SECONDS, resolver=self._new_resolver()
+                limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS, resolver=self._new_resolver()
             ),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -80,9 +81,10 @@ class Transport:
 
     async def send(self, request: Request, lane: Lane) -> Answer:
         """The answer to a request that the server granted; raises the error that a refusal stands for."""
+        slots = lane.connections.writes if request.is_write else lane.connections.reads
         attempts = await Attempts.begin(self.connection, request.method, self._metrics)
         while True:
-            answer = await self._exchange(request, lane, attempts.identity)
+            answer = await self._exchange(request, lane, slots, attempts.identity)
             if answer.status < 300:
                 return answer
             if not await attempts.again(answer):
@@ -92,7 +94,7 @@ class Transport:
         """The answer of a server behind the API server, whatever its status; raises only the API server's refusals."""
         attempts = await Attempts.begin(self.connection, request.method, self._metrics)
         while True:
-            answer = await self._exchange(request, lane, attempts.identity)
+            answer = await self._exchange(request, lane, lane.connections.relays, attempts.identity)
             if answer.status < 300 or not is_own_refusal(answer):
                 return answer
             if not await attempts.again(answer):
@@ -119,10 +121,14 @@ class Transport:
                 drop(response.connection.transport)
             response.close()
 
-    async def _exchange(self, request: Request, lane: Lane, identity: Identity) -> Answer:
+    async def _exchange(self, request: Request, lane: Lane, slots: Slots, identity: Identity) -> Answer:
         silence = self._patience.write if request.is_write else self._patience.read
-        response = await self._attempt(self._requests, request, lane, identity, silence)
-        return await self._whole(response, request, silence)
+        slot = await slots.take(request.namespace, request.about, self._patience.turn)
+        try:
+            response = await self._attempt(self._requests, request, lane, identity, silence)
+            return await self._whole(response, request, silence)
+        finally:
+            slots.release(slot)
 
     async def _attempt(
         self, session: aiohttp.ClientSession | None, request: Request, lane: Lane, identity: Identity, silence: float
@@ -153,9 +159,8 @@ class Transport:
         return response
 
     def _headers_of(self, request: Request, identity: Identity) -> Mapping[str, str]:
-        if request.body is None:
-            return identity.headers
-        return {**identity.headers, "Content-Type": request.content_type}
+        content = {} if request.body is None else {"Content-Type": request.content_type}
+        return {**dict(request.headers), **identity.headers, **content}
 
     async def _whole(self, response: aiohttp.ClientResponse, request: Request, silence: float) -> Answer:
         try:
@@ -169,7 +174,8 @@ class Transport:
         if isinstance(exc.__cause__, NotLeading):  # aiohttp wraps whatever a body raises while it is written
             return exc.__cause__
         cause = why_unanswered(exc, self.connection, self._patience.connect, silence)
-        return Unavailable(self.service, f"{request.about}: {cause}")
+        failure = NotDone if isinstance(exc, NEVER_SENT) else Unavailable
+        return failure(self.service, f"{request.about}: {cause}")
 
     def _refusal(self, request: Request, answer: Answer, identity: Identity) -> RaykeeperError:
         if answer.status == 401:

@@ -15,6 +15,8 @@ from raykeeper.kube.connect.connection import Connection
 class Patience:
     """Seconds of silence after which a request is given up."""
 
+    turn: float = 30.0
+    """For a connection that other requests use: the longest that an admission webhook may take."""
     connect: float = 10.0
     """For TCP and TLS; a lost SYN is sent again after 1, 3 and 7 seconds."""
     read: float = 30.0
@@ -27,6 +29,9 @@ PATIENCE = Patience()
 
 NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 """Everything aiohttp raises for a request that the network, TLS or the peer failed. `ssl.SSLError` is an OSError."""
+
+NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""Those of them that come before the first byte."""
 
 # OpenSSL's X509_V_ERR_* numbers.
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})

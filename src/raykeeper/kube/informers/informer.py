@@ -38,15 +38,17 @@ class Informer(Generic[O]):
         metrics: KubeMetrics,
         *,
         namespaces: Sequence[str] = (),
+        is_wide: bool = False,
         labels: str | None = None,
         fields: str | None = None,
         indexes: Mapping[str, IndexFunction[O]] | None = None,
         settings: WatchSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """`is_wide` follows several namespaces by one watch of all, and drops what is of others."""
         self.cache: Cache[O] = Cache(indexes)
-        self._store = Store(self.cache, resource.type)
-        places: list[str | None] = [*dict.fromkeys(namespaces)] or [None]
+        self._store = Store(self.cache, resource.type, frozenset(namespaces) if is_wide else frozenset())
+        places: list[str | None] = [None] if is_wide else [*dict.fromkeys(namespaces)] or [None]
         self._reflectors = [
             Reflector(
                 kube,
@@ -65,6 +67,10 @@ class Informer(Generic[O]):
     def on_change(self, handler: Handler[O]) -> None:
         """Have `handler` called for each later change."""
         self._store.handlers.append(handler)
+
+    def drop_handlers(self) -> None:
+        """Call nobody any more; the cache goes on."""
+        self._store.handlers.clear()
 
     @property
     def has_synced(self) -> bool:
@@ -91,7 +97,9 @@ class Informer(Generic[O]):
 class Store(Generic[O]):
     """Puts what was read into the cache and tells the handlers what that changed."""
 
-    def __init__(self, cache: Cache[O], kind: type[O]) -> None:
+    def __init__(self, cache: Cache[O], kind: type[O], only: frozenset[str] = frozenset()) -> None:
+        """`only` names the namespaces whose objects are taken; none means all."""
+        self._only = only
         self.handlers: list[Handler[O]] = []
         self._cache = cache
         self._raw_fields = [field.name for field in msgspec.structs.fields(kind) if field.type is msgspec.Raw]
@@ -101,6 +109,8 @@ class Store(Generic[O]):
 
     def put(self, item: O) -> None:
         """Take over the state of an object; one that is known already, by its resource version, changes nothing."""
+        if self._only and item.metadata.namespace not in self._only:
+            return
         known = self._cache.get(item.key)
         if known is not None and known.metadata.resource_version == item.metadata.resource_version:
             return

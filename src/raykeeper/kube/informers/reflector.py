@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from raykeeper.api.meta import Object, ObjectKey, Resource
+from raykeeper.backoff import Backoff
 from raykeeper.clock import Clock
 from raykeeper.errors import Unavailable
-from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.client import PAGE_SIZE
-from raykeeper.kube.errors import ApiError, Expired, api_error
+from raykeeper.kube.errors import ApiError, BadRequest, Expired, Forbidden, Invalid, NotDone, api_error
 from raykeeper.kube.http.decoding import Page
 from raykeeper.kube.http.requests import Selector
 from raykeeper.kube.informers.watch import Bookmark, Deleted, Failed, Frame, Selection, Streams, watch
@@ -44,6 +44,13 @@ class WatchSettings:
     """A watch that ends sooner without a word counts as a failure, or a sick proxy would make us hammer the server."""
     backoff: Backoff = Backoff(base=0.5, limit=30.0, jitter=0.3)
     """Between attempts that failed."""
+    streams_lists: bool = False
+    """Have what there is sent as the beginning of a watch, where the server can do that: it holds no page in memory,
+    nor do we. A server that cannot is asked for pages."""
+
+
+class _NotStreamed(Exception):
+    """The server does not know how to begin a watch with a list."""
 
 
 class Source(Streams, Protocol):
@@ -92,22 +99,44 @@ class Reflector(Generic[O]):
         self._lists = metrics.informer_lists.labels(str(selection.resource))
         self._watch_ends = metrics.informer_watch_ends
         self._version: str | None = None  # where the next watch starts; None: list first
+        self._streams_lists = settings.streams_lists
+        self._unseen: set[ObjectKey] | None = None  # during a streamed list: what it has not shown so far
         self._failures = 0
+        self._refusals = 0  # failures since the last progress for which this version may be the reason
 
     async def run(self) -> None:
         """Follow until cancelled; every failure of the world is waited out."""
         while True:
             try:
-                if self._version is None:
+                if self._version is None and not self._streams_lists:
                     self._version = await self._list()
-                    self.synced.set()
+                    self._listed()
                 await self._watch(self._version)
                 self._ended("timeout")
+            except _NotStreamed as exc:
+                log.debug(
+                    "the server streams no lists, it is asked for pages", selection=str(self.selection), cause=exc
+                )
+                self._streams_lists = False
             except Expired as exc:
                 self._version = None
                 await self._wait_out(exc, "expired")
             except (ApiError, Unavailable) as exc:
+                self._doubt(exc)
                 await self._wait_out(exc, "error")
+
+    def _doubt(self, failure: ApiError | Unavailable) -> None:
+        """List again once a watch from this version has failed often: an etcd that was restored does not know it."""
+        if isinstance(failure, NotDone | Forbidden):  # the server is away, or will not let us list either
+            return
+        self._refusals += 1
+        if self._refusals >= LASTING_FAILURES:
+            self._refusals, self._version = 0, None
+            self._streams_lists = False
+
+    def _listed(self) -> None:
+        self._lists.inc()
+        self.synced.set()
 
     async def _list(self) -> str:
         """Bring the sink to one consistent state of the server and return its resource version."""
@@ -116,7 +145,6 @@ class Reflector(Generic[O]):
         except Expired:
             # The pages took longer than etcd keeps history; in one answer nothing can expire half-way.
             version = await self._take_pages(None)
-        self._lists.inc()
         return version
 
     async def _take_pages(self, page_size: int | None) -> str:
@@ -141,9 +169,10 @@ class Reflector(Generic[O]):
             self._sink.remove(key)
         return version
 
-    async def _watch(self, version: str) -> None:
-        """Take in one watch to its end."""
-        started, heard = self._clock.steady(), False
+    async def _watch(self, version: str | None) -> None:
+        """Take in one watch to its end; without a version, one that begins with a list."""
+        started = self._clock.steady()
+        self._unseen = set(self._sink.keys(self.selection.namespace)) if version is None else None
         batches = watch(
             self._kube,
             self.selection,
@@ -157,12 +186,19 @@ class Reflector(Generic[O]):
                     self._connected()
                     for frame in frames:
                         self._take(frame)
-                        heard = True
+        except (BadRequest, Invalid) as exc:
+            if self._unseen is None:
+                raise
+            raise _NotStreamed(str(exc)) from exc
         finally:
             # A busy API server ends watches that it cannot serve fast enough: what was heard until then is progress.
-            worked = heard or self._clock.steady() - started >= self._settings.short_watch_seconds
+            worked = self._version != version or self._clock.steady() - started >= self._settings.short_watch_seconds
             if worked:
                 self._failures = 0
+            if self._version != version:
+                self._refusals = 0
+        if self._unseen is not None:
+            raise _NotStreamed("the watch ended before its first list did")
         if not worked:
             raise Unavailable(f"watch of {self.selection}", "ended as soon as it began, without a word")
 
@@ -170,12 +206,25 @@ class Reflector(Generic[O]):
         if isinstance(frame, Failed):
             status = frame.object
             raise api_error(f"watch of {self.selection}", status.code, status.reason, status.message)
-        if not isinstance(frame, Bookmark):
-            if isinstance(frame, Deleted):
-                self._sink.remove(frame.object.key)
-            else:
-                self._sink.put(frame.object)
-        self._version = frame.object.metadata.resource_version
+        if isinstance(frame, Bookmark):
+            if self._unseen is not None:
+                self._end_first_list(frame, self._unseen)
+        elif isinstance(frame, Deleted):
+            self._sink.remove(frame.object.key)
+        else:
+            self._sink.put(frame.object)
+        if self._unseen is None:
+            self._version = frame.object.metadata.resource_version
+        elif not isinstance(frame, Bookmark):
+            self._unseen.discard(frame.object.key)
+
+    def _end_first_list(self, bookmark: Bookmark, unseen: set[ObjectKey]) -> None:
+        if not bookmark.ends_first_list:
+            raise _NotStreamed("its first list has no end")
+        for key in unseen:
+            self._sink.remove(key)
+        self._unseen = None
+        self._listed()
 
     def _connected(self) -> None:
         """The server answers: whatever was wrong is over."""

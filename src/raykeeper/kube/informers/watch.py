@@ -47,6 +47,11 @@ class Bookmark(msgspec.Struct, tag_field="type", tag="BOOKMARK"):
 
     object: _Versioned
 
+    @property
+    def ends_first_list(self) -> bool:
+        """Whether everything that there was when the watch began has been sent."""
+        return self.object.metadata.annotations.get("k8s.io/initial-events-end") == "true"
+
 
 class Failed(msgspec.Struct, tag_field="type", tag="ERROR"):
     """The server ends the watch and says why; 410 is the usual reason."""
@@ -106,9 +111,12 @@ def _decoder(kind: type[O]) -> msgspec.json.Decoder[Frame[O]]:
 
 
 async def watch(
-    streams: Streams, selection: Selection[O], resource_version: str, *, timeout_seconds: int, silence: float
+    streams: Streams, selection: Selection[O], resource_version: str | None, *, timeout_seconds: int, silence: float
 ) -> AsyncGenerator[list[Frame[O]], None]:
     """Batches of frames after `resource_version`, in order, until the server ends the watch.
+
+    Without one they begin with all objects there are, as of now or later, up to a bookmark that says so: what
+    Kubernetes calls a streaming list. The server answers it from memory, one object after the other.
 
     The first batch may be empty and says that the server has granted the watch. Raises what the client raises, and
     `Unavailable` when nothing came for `silence` seconds or a line is not JSON. Leaving early needs `aclose`.
@@ -121,6 +129,8 @@ async def watch(
         "labelSelector": selection.labels,
         "fieldSelector": selection.fields,
     }
+    if resource_version is None:
+        params = {**params, "sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
     decode, lines = _decoder(selection.resource.type).decode, Lines()
     chunks = streams.stream(selection.resource.path(selection.namespace), params, silence=silence)
     async with contextlib.aclosing(chunks):

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from raykeeper.api.meta import ObjectKey
+from raykeeper.backoff import Backoff
 from raykeeper.clock import Clock
 from raykeeper.errors import Unavailable
-from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import ApiError
 from raykeeper.kube.leader.fence import LeaseFence
@@ -19,10 +19,11 @@ from raykeeper.logs import Log
 
 log = Log("raykeeper.kube.election")
 
-# Its own rate budget: a renewal must not queue behind the writes it protects. Four times what one replica needs.
-ELECTION_QPS, ELECTION_BURST = 4.0, 10
-STOP_SECONDS = 5.0  # for the work to end after the lease is lost; its writes are withheld meanwhile anyway
-RELEASE_SECONDS = 2.0  # a retry period; the lease runs out by itself where this is not enough
+# Its own rate budget and connections: a renewal must not queue behind the writes it protects. Four times the requests
+# that one replica needs, and a second connection for the try after one that hangs.
+ELECTION_QPS, ELECTION_BURST, ELECTION_CONNECTIONS = 4.0, 10, 2
+STOP_SECONDS = 8.0  # for the work to end after the lease is lost; its writes are withheld meanwhile anyway
+RELEASE_SECONDS = 1.5  # the lease runs out by itself where this is not enough
 
 
 class LeaderElector:
@@ -42,12 +43,13 @@ class LeaderElector:
         self.settings = settings or ElectionSettings()
         self.fence = LeaseFence(clock, metrics)
         self._lease = LeaseClient(
-            kube.with_budget(ELECTION_QPS, ELECTION_BURST),
+            kube.with_budget(ELECTION_QPS, ELECTION_BURST, connections=ELECTION_CONNECTIONS),
             key,
             Candidate(identity, self.settings.lease_duration, annotations or {}),
             self.fence,
             clock,
             self.settings.fence_deadline,
+            metrics.slow_renewals.labels(name=key.name).inc,
         )
         self._key = key
         self._clock = clock
@@ -57,11 +59,13 @@ class LeaderElector:
         self._log = log.bind(lease=str(key), identity=identity)
         self._trouble = ""
         self._awaited_holder = ""
+        self._is_stuck = False
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `lead` under it, give the lease back. Raises what `lead` raises.
 
-        Raises LeadershipLost, with `lead` cancelled, when the lease was not renewed in time or is another's.
+        Raises LeadershipLost, with `lead` cancelled, when the lease was not renewed in time or is another's. To stand
+        by and lead once more takes a new elector: a fence that closed never opens again.
         When this is cancelled, `lead` is cancelled first and the lease is renewed until `lead` has ended.
         """
         lost = False
@@ -70,8 +74,8 @@ class LeaderElector:
             self._leading.set(1)
             self._log.info("leading")
             await self._lead(lead)
-        except LeadershipLost:
-            lost = True
+        except LeadershipLost as exc:
+            lost, exc.is_stuck = True, self._is_stuck
             raise
         finally:
             self.fence.close()
@@ -141,6 +145,7 @@ class LeaderElector:
         renewal.cancel()
         _, running = await asyncio.wait({work, renewal}, timeout=STOP_SECONDS)
         if work in running:
+            self._is_stuck = True
             self._log.error("work did not stop, its writes are withheld", seconds=STOP_SECONDS)
         elif work.cancelling() and not work.cancelled() and (failure := work.exception()):
             self._log.error("work failed while it was stopped", cause=repr(failure))

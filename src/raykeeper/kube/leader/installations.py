@@ -1,13 +1,14 @@
 """Other installations of the operator: whose objects they cover, and whether ours must not start because of them.
 
 A Lease only keeps replicas of one namespace apart. Two installations that cover the same objects would undo each
-other's work without end, so the second refuses to start. Pure.
+other's work without end, so the second refuses to start. Ours say on their Lease what they cover. KubeRay's do not: of
+them we know what the user says, or what the arguments of the pod that holds the Lease say. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import NamedTuple
@@ -57,11 +58,15 @@ class Installation:
 
     namespace: str
     record: LeaseRecord
-    covers: Coverage = Coverage()
-    says_coverage: bool = False
-    """False for KubeRay's operator, which does not write down what it watches: it is taken to cover everything."""
+    covers: Coverage | None = None
+    """None where nobody says so, as for KubeRay's operator with a configuration file."""
     version: str = ""
     pod: str = ""
+
+    def may_overlap(self, ours: Coverage) -> bool:
+        """Whether it covers what ours covers. One that is not known is in the way only of one that covers everything:
+        teams that each have their own, in their own namespaces, are moved one after the other."""
+        return not ours.namespaces if self.covers is None else self.covers.overlaps(ours)
 
     @property
     def rank(self) -> tuple[datetime, str]:
@@ -86,6 +91,8 @@ class Ours:
     namespace: str
     covers: Coverage
     identity: str
+    others: Mapping[str, Coverage] = field(default_factory=dict)
+    """What the user says that other installations cover, by the namespace of their Lease."""
 
 
 class Verdict(Enum):
@@ -124,9 +131,35 @@ def parse_installation(lease: JSON) -> Installation:
     if annotations.get(HOLDER) != record.holder or WATCH_NAMESPACES not in annotations:
         return Installation(metadata["namespace"], record)
     covers = parse_coverage(annotations[WATCH_NAMESPACES])
-    return Installation(
-        metadata["namespace"], record, covers, True, annotations.get(VERSION, ""), annotations.get(POD, "")
-    )
+    return Installation(metadata["namespace"], record, covers, annotations.get(VERSION, ""), annotations.get(POD, ""))
+
+
+def parse_others(text: str) -> dict[str, Coverage]:
+    """What other installations cover: `kuberay-a=team-a,team-b;kuberay-c=team-c`. Raises `ValueError`."""
+    others = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        namespace, equals, covered = (piece.strip() for piece in part.partition("="))
+        if not namespace or not equals or not covered:
+            raise ValueError(f"{part!r} is not written as <namespace of its lease>=<namespace>,<namespace>")
+        others[namespace] = parse_coverage(covered)
+    return others
+
+
+def coverage_in_arguments(pod: JSON) -> Coverage | None:
+    """What an operator with the arguments of this pod covers; None where a file may say otherwise."""
+    containers = pod.get("spec", {}).get("containers") or []
+    words = [str(word) for one in containers for word in (*(one.get("command") or ()), *(one.get("args") or ()))]
+    if any(_flag(word) == "config" for word in words):
+        return None
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        if _flag(word) == "watch-namespace":
+            return parse_coverage(word.partition("=")[2] if "=" in word else following)
+    return Coverage()
+
+
+def _flag(word: str) -> str:
+    """The name of a flag in one of Go's spellings; empty for what is no flag."""
+    return word.lstrip("-").partition("=")[0] if word.startswith("-") else ""
 
 
 def judge(first: Installation, latest: Installation, since: Since, ours: Installation | None, now: datetime) -> Verdict:
@@ -160,7 +193,7 @@ class Neighbours:
         by_namespace = {installation.namespace: installation for installation in found}
         own = by_namespace.pop(self._ours.namespace, None)
         held = own if own is not None and own.record.holder == self._ours.identity else None
-        rivals = [other for other in by_namespace.values() if other.covers.overlaps(self._ours.covers)]
+        rivals = [other for other in by_namespace.values() if other.may_overlap(self._ours.covers)]
         verdicts = [self._verdict(rival, asked_at, steady, held, now) for rival in rivals]
         return Verdict.UNDECIDED not in verdicts
 
@@ -178,9 +211,10 @@ def refusal(other: Installation, ours: Ours) -> AnotherInstallation:
     """One sentence that names the other installation, what it covers, and the cure."""
     who = f"another operator runs in namespace {other.namespace} (holder {other.record.holder}"
     here = f"this one in namespace {ours.namespace} covers {_spoken(ours.covers)}"
-    if not other.says_coverage:
+    if other.covers is None:
         return AnotherInstallation(
-            f"{who}), does not say which namespaces it covers, and so may work on the same objects; {here}: remove one"
+            f"{who}), and nobody says which namespaces it covers, so both may work on the same objects; {here}: "
+            f"remove one, or say what it covers: --other-installations={other.namespace}=<namespace>,<namespace>"
         )
     return AnotherInstallation(
         f"{who}) and covers {_spoken(other.covers)}, so both would work on the same objects; {here}: "

@@ -24,7 +24,9 @@ from raykeeper.kube.resources import LEASES
 
 
 class LeadershipLost(RaykeeperError):
-    """The lease could not be kept. The process must end and start anew: what it knows may be out of date."""
+    """The lease could not be kept. The work under it has been stopped, unless `is_stuck`; its fence stays closed."""
+
+    is_stuck = False
 
 
 class LeaseStore(Protocol):
@@ -48,6 +50,7 @@ class LeaseClient:
         fence: LeaseFence,
         clock: Clock,
         fence_deadline: Callable[[float], float],
+        on_slow_path: Callable[[], None] = lambda: None,
     ) -> None:
         self._kube = kube
         self._key = key
@@ -55,6 +58,7 @@ class LeaseClient:
         self._fence = fence
         self._clock = clock
         self._fence_deadline = fence_deadline
+        self._on_slow_path = on_slow_path
         self._sighting: Sighting | None = None
         # Whether the sighting is our own last write: then a renewal needs no read before it.
         self._is_fresh = False
@@ -67,6 +71,8 @@ class LeaseClient:
         Raises LeadershipLost when we were leading and find it with another.
         """
         if not self._is_fresh:
+            if self._fence.is_open:
+                self._on_slow_path()
             await self._read()
         plan = plan_lease(self._sighting, self._candidate, self._clock.steady())
         if self._fence.is_open and not self._is_mine():
