@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from object_store_settings import Stores
+from support.object_store_settings import Stores
 
 
 @pytest.fixture

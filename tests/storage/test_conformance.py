@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from object_store_settings import EVERY_STORE, Stores
 from raykeeper.clock import SystemClock
+from raykeeper.storage.backends.backend import StoreSettings
+from raykeeper.storage.backends.gcs import GCS
+from raykeeper.storage.backends.local import LOCAL
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.remote.operators import PART_BYTES
-from raykeeper.storage.settings.storesettings import StoreSettings
 from raykeeper.storage.store import ObjectStore, ObjectTail
+from support.object_store_settings import EVERY_STORE, Stores
 
 # Everything that percent-encoding may leave in a name, and what it makes of the rest.
 ODD_KEYS = [
@@ -149,7 +151,7 @@ async def test_odd_characters_stay_as_they_are(store: ObjectStore, key: str) -> 
 async def test_a_large_file_goes_in_parts_and_comes_back_whole(
     settings: StoreSettings, store: ObjectStore, tmp_path: Path
 ) -> None:
-    if settings.backend == "gcs":
+    if settings.backend is GCS:
         pytest.skip("fake-gcs-server lacks the multipart uploads of Google's XML API, which opendal uses")
     content = os.urandom(2 * PART_BYTES + 4321)
     (tmp_path / "large").write_bytes(content)
@@ -203,4 +205,4 @@ async def test_stores_under_different_roots_share_nothing(settings: StoreSetting
 @pytest.mark.parametrize("key", ["", "/a", "a/", "a//b", "a/../b", "./a", "a\\b", "a\nb"])
 async def test_a_key_that_not_every_store_can_hold_is_our_bug(tmp_path: Path, key: str) -> None:
     with pytest.raises(ValueError, match="cannot be the key"):
-        await open_store(StoreSettings("local", str(tmp_path))).put(key, b"content")
+        await open_store(StoreSettings(LOCAL, str(tmp_path))).put(key, b"content")

@@ -27,6 +27,8 @@ def answered(kind: str, status: int, words: str = "") -> str:
         ("ConfigInvalid", answered("ConfigInvalid", 404, 'S3Error { code: "NoSuchBucket"'), Meaning.NO_BUCKET),
         ("PermissionDenied", answered("PermissionDenied", 403), Meaning.REFUSED),
         ("Unexpected", answered("Unexpected", 400, "bad request"), Meaning.REFUSED),
+        ("Unexpected", answered("Unexpected", 400, 'S3Error { code: "IncompleteBody", m'), Meaning.UNAVAILABLE),
+        ("Unexpected", answered("Unexpected", 400, 'S3Error { code: "RequestTimeout", m'), Meaning.UNAVAILABLE),
         ("Unexpected", answered("Unexpected", 503), Meaning.UNAVAILABLE),
         ("Unexpected", answered("Unexpected", 501, "NotImplemented"), Meaning.NOT_OFFERED),
         ("RateLimited", answered("RateLimited", 429), Meaning.UNAVAILABLE),
@@ -64,9 +66,9 @@ def test_the_cause_is_the_servers_words_without_address_or_secret(text: str, cau
 
 
 def test_pauses_grow_are_spread_and_end() -> None:
-    patience = Patience(longest_pause_seconds=1.0)
-    assert [patience.pause_seconds(attempt, 1.0) for attempt in range(5)] == [0.2, 0.4, 0.8, 1.0, 1.0]
-    assert patience.pause_seconds(3, 0.0) == 0.0
+    pauses = Patience(longest_pause_seconds=1.0).pauses
+    assert [pauses.delay(attempt, max) for attempt in range(1, 6)] == [0.2, 0.4, 0.8, 1.0, 1.0]
+    assert pauses.delay(4, min) == 0.0
 
 
 def test_a_large_body_may_take_longer() -> None:

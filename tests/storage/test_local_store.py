@@ -13,17 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from raykeeper.storage.backends.backend import StoreSettings
+from raykeeper.storage.backends.local import LOCAL
 from raykeeper.storage.errors import ObjectMissing, StoreRefused, StoreUnavailable
 from raykeeper.storage.local.localstore import INCOMING, LocalStore
-from raykeeper.storage.settings.storesettings import StoreSettings
 
 CREATOR = """
 import asyncio, sys
 from raykeeper.storage.local.localstore import LocalStore
-from raykeeper.storage.settings.storesettings import StoreSettings
+from raykeeper.storage.backends.backend import StoreSettings
+from raykeeper.storage.backends.local import LOCAL
 
 async def main():
-    store = LocalStore(StoreSettings("local", sys.argv[1]))
+    store = LocalStore(StoreSettings(LOCAL, sys.argv[1]))
     sys.stdin.readline()
     print([await store.create(f"manifests/{n}.json", sys.argv[2].encode()) for n in range(50)])
 
@@ -32,10 +34,11 @@ asyncio.run(main())
 ENDLESS_WRITER = """
 import asyncio, sys
 from raykeeper.storage.local.localstore import LocalStore
-from raykeeper.storage.settings.storesettings import StoreSettings
+from raykeeper.storage.backends.backend import StoreSettings
+from raykeeper.storage.backends.local import LOCAL
 
 async def main():
-    store = LocalStore(StoreSettings("local", sys.argv[1]))
+    store = LocalStore(StoreSettings(LOCAL, sys.argv[1]))
     for number in range(1_000_000):
         await store.put("object", bytes([number % 256]) * 300_000)
 
@@ -45,14 +48,14 @@ asyncio.run(main())
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
-    return LocalStore(StoreSettings("local", str(tmp_path / "store"), "root"))
+    return LocalStore(StoreSettings(LOCAL, str(tmp_path / "store"), "root"))
 
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP])
 async def test_a_folder_without_links_creates_objects_only_once_too(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
-    def no_link(*_: object) -> None:
+    def no_link(*_: object, **__: object) -> None:
         raise OSError(error, "not on this file system")
 
     def no_sync(handle: int) -> None:
@@ -113,9 +116,9 @@ async def test_file_and_folder_are_synced_before_the_object_counts(
         steps.append("sync " + path.removeprefix(str(tmp_path)).split(INCOMING)[0])
         fsync(handle)
 
-    def noted_replace(source: Path, target: Path) -> None:
+    def noted_replace(source: str, target: str, **folders: int) -> None:
         steps.append("rename")
-        replace(source, target)
+        replace(source, target, **folders)
 
     monkeypatch.setattr(os, "fsync", noted_fsync)
     monkeypatch.setattr(os, "replace", noted_replace)
@@ -168,3 +171,51 @@ async def test_a_name_that_no_file_can_have_is_missing_and_cannot_be_written(sto
     for writing in (store.put(key, b""), store.create(key, b"")):
         with pytest.raises(StoreRefused, match="at most 255 bytes"):
             await writing
+
+
+async def test_links_in_the_folder_are_no_objects_and_lead_nowhere(store: LocalStore, tmp_path: Path) -> None:
+    """On a volume that Ray pods write to, a link would be every file of the history server's own container."""
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "token").write_text("secret")
+    (outside / "deep" / "token").write_text("secret")
+    await store.put("logs/honest.out", b"fine")
+    logs = tmp_path / "store" / "root" / "logs"
+    (logs / "passwd.out").symlink_to(outside / "token")
+    (logs / "dir").symlink_to(outside)
+    (logs / "loop").symlink_to(logs / "loop")
+    os.mkfifo(logs / "pipe")
+    for key in ("passwd.out", "dir/token", "dir/deep/token", "loop", "loop/x", "pipe"):
+        for reading in (store.get(f"logs/{key}"), store.stat(f"logs/{key}"), store.read_range(f"logs/{key}", 0, 9)):
+            with pytest.raises(ObjectMissing):
+                await reading
+    assert [found.key async for found in store.list("")] == ["logs/honest.out"]
+    assert [found.key async for found in store.list("logs/dir/")] == []
+    assert await store.list_folders("logs/") == await store.list_folders("logs/dir/") == []
+
+
+async def test_nothing_is_written_or_deleted_through_a_link(store: LocalStore, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("old")
+    await store.put("tables/honest", b"fine")
+    tables = tmp_path / "store" / "root" / "tables"
+    (tables / "manifests").symlink_to(outside)
+    (tables / "file").symlink_to(outside / "kept")
+    for writing in (store.put("tables/manifests/kept", b"new"), store.create("tables/manifests/new", b"new")):
+        with pytest.raises(StoreRefused):
+            await writing
+    await store.delete("tables/manifests/kept")
+    await store.put("tables/file", b"new")  # takes the link's place
+    assert [path.name for path in outside.iterdir()] == ["kept"]
+    assert (outside / "kept").read_text() == "old"
+    assert await store.get("tables/file") == b"new"
+
+
+async def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    store = LocalStore(StoreSettings(LOCAL, str(tmp_path / "link"), ""))
+    await store.put("a/b", b"content")
+    assert await store.get("a/b") == b"content"
+    assert [found.key async for found in store.list("")] == ["a/b"]

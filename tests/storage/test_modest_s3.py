@@ -13,7 +13,7 @@ from raykeeper.storage.opening import open_store
 from raykeeper.storage.patience import Patience
 from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.store import ObjectStore
-from scripted_server import served
+from support.scripted_server import served
 
 KEYS = {"AWS_ACCESS_KEY_ID": "a-key", "AWS_SECRET_ACCESS_KEY": "its-secret"}
 

@@ -19,7 +19,7 @@ from raykeeper.storage.opening import open_store
 from raykeeper.storage.patience import Patience
 from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.store import ObjectStore
-from scripted_server import served
+from support.scripted_server import served
 
 KEYS = {"ALIBABA_CLOUD_ACCESS_KEY_ID": "a-key", "ALIBABA_CLOUD_ACCESS_KEY_SECRET": "its-secret"}
 STS_KEYS = {

@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 
 from raykeeper.errors import Misconfigured
+from raykeeper.storage.backends.azure import AZURE
+from raykeeper.storage.backends.backend import StoreSettings
+from raykeeper.storage.backends.gcs import GCS
+from raykeeper.storage.backends.local import LOCAL
+from raykeeper.storage.backends.oss import OSS
+from raykeeper.storage.backends.s3 import S3
+from raykeeper.storage.backends.table import BACKENDS, BY_NAME, BY_SCHEME
 from raykeeper.storage.opening import open_store
-from raykeeper.storage.settings.sources import FILE_KEYS, VARIABLES, read_store_settings
-from raykeeper.storage.settings.storesettings import StoreSettings
+from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.settings.urls import parse_store_url
 
 AWS_KEYS = {"AWS_ACCESS_KEY_ID": "a-key", "AWS_SECRET_ACCESS_KEY": "its-secret", "AWS_SESSION_TOKEN": "its-token"}
-AZURE = "DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=a2V5;EndpointSuffix=core.windows.net"
+AZURE_STRING = "DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=a2V5;EndpointSuffix=core.windows.net"
 
 
 def read(backend: str, environment: dict[str, str], file: Path | None = None, root: str = "") -> StoreSettings:
@@ -28,7 +34,7 @@ def config_file(tmp_path: Path) -> Path:
 
 def test_s3_without_any_setting_is_kuberays_bucket_on_aws() -> None:
     assert read("s3", {}) == StoreSettings(
-        "s3", "ray-historyserver", options={"region": "us-east-1", "enable_virtual_host_style": "true"}
+        S3, "ray-historyserver", options={"region": "us-east-1", "enable_virtual_host_style": "true"}
     )
 
 
@@ -78,13 +84,13 @@ def test_the_region_of_s3_may_come_from_aws_own_variables() -> None:
 
 
 def test_google_needs_a_bucket_and_knows_its_emulator() -> None:
-    assert read("gcs", {"GCS_BUCKET": "b"}) == StoreSettings("gcs", "b")
+    assert read("gcs", {"GCS_BUCKET": "b"}) == StoreSettings(GCS, "b")
     emulated = read("gcs", {"GCS_BUCKET": "b", "STORAGE_EMULATOR_HOST": "localhost:4443"})
     assert (emulated.endpoint, emulated.options["allow_anonymous"]) == ("http://localhost:4443", "true")
 
 
 def test_azure_takes_a_connection_string() -> None:
-    found = read("azureblob", {"AZURE_STORAGE_CONNECTION_STRING": AZURE})
+    found = read("azureblob", {"AZURE_STORAGE_CONNECTION_STRING": AZURE_STRING})
     assert (found.bucket, found.endpoint) == ("ray-historyserver", "https://acc.blob.core.windows.net")
     assert (found.options, found.secrets) == ({"account_name": "acc"}, {"account_key": "a2V5"})
 
@@ -100,7 +106,7 @@ def test_azure_takes_a_shared_access_signature_and_its_emulator() -> None:
 @pytest.mark.parametrize("mode", ["workload_identity", "default", ""])
 def test_azure_takes_an_account_with_an_identity_of_the_surroundings(mode: str) -> None:
     variables = {"AZURE_STORAGE_ACCOUNT_URL": "https://acc.blob.core.windows.net/", "AZURE_STORAGE_AUTH_MODE": mode}
-    expected = StoreSettings("azureblob", "ray-historyserver", endpoint="https://acc.blob.core.windows.net")
+    expected = StoreSettings(AZURE, "ray-historyserver", endpoint="https://acc.blob.core.windows.net")
     assert read("azureblob", variables) == expected
 
 
@@ -113,7 +119,7 @@ def test_oss_takes_an_endpoint_or_a_region() -> None:
 
 @pytest.mark.parametrize("name", ["local", "file"])
 def test_a_local_folder_is_a_store(name: str) -> None:
-    assert read(name, {"LOCAL_STORAGE_DIR": "/data"}, root="r") == StoreSettings("local", "/data", "r")
+    assert read(name, {"LOCAL_STORAGE_DIR": "/data"}, root="r") == StoreSettings(LOCAL, "/data", "r")
 
 
 def test_the_file_fills_what_the_environment_leaves_open(config_file: Path) -> None:
@@ -124,9 +130,13 @@ def test_the_file_fills_what_the_environment_leaves_open(config_file: Path) -> N
 
 
 def test_the_file_has_a_key_for_every_variable() -> None:
-    assert {backend: set(fields) for backend, fields in FILE_KEYS.items()} == {
-        backend: set(fields) for backend, fields in VARIABLES.items()
-    }
+    fields = [field for backend in BACKENDS for field in backend.fields]
+    assert [field for field in fields if bool(field.variable) != bool(field.file_key)] == []
+
+
+def test_every_backend_has_names_and_schemes_of_its_own() -> None:
+    assert len(BY_NAME) == sum(1 + len(backend.aliases) for backend in BACKENDS)
+    assert len(BY_SCHEME) == len(BACKENDS)
 
 
 @pytest.mark.parametrize(
@@ -181,13 +191,13 @@ def test_a_broken_connection_string_is_not_shown(broken: str) -> None:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("gs://b/p", StoreSettings("gcs", "b", "p")),
-        ("file:///some%20folder/", StoreSettings("local", "/some folder")),
-        ("azblob://c/p/q?account_url=https://a.b", StoreSettings("azureblob", "c", "p/q", "https://a.b")),
-        ("oss://b?endpoint=https://oss.example.com", StoreSettings("aliyunoss", "b", "", "https://oss.example.com")),
+        ("gs://b/p", StoreSettings(GCS, "b", "p")),
+        ("file:///some%20folder/", StoreSettings(LOCAL, "/some folder")),
+        ("azblob://c/p/q?account_url=https://a.b", StoreSettings(AZURE, "c", "p/q", "https://a.b")),
+        ("oss://b?endpoint=https://oss.example.com", StoreSettings(OSS, "b", "", "https://oss.example.com")),
         (
             "s3://b/p?endpoint=http://minio:9000&region=r",
-            StoreSettings("s3", "b", "p", "http://minio:9000", {"region": "r"}),
+            StoreSettings(S3, "b", "p", "http://minio:9000", {"region": "r"}),
         ),
     ],
 )

@@ -17,8 +17,10 @@ class ObjectMissing(RaykeeperError):
 class StoreRefused(RaykeeperError):
     """The user must act: credentials, rights, a bucket that is not there. Trying again changes nothing."""
 
-    def __init__(self, store: str, key: str, cause: str, cure: str) -> None:
+    def __init__(self, store: str, key: str, cause: str, cure: str, *, is_name: bool = False) -> None:
         super().__init__(f"{store}: {key!r} was refused ({cause}): {cure}")
+        self.is_name = is_name
+        """The store has no room for a key like this one, and takes others."""
         self.store = store
         self.key = key
         self.cause = cause

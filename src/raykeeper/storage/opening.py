@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from raykeeper.clock import SystemClock
+from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.patience import Patience
-from raykeeper.storage.settings.storesettings import StoreSettings
 from raykeeper.storage.store import ObjectStore
 
 DEFAULT_PATIENCE = Patience()
@@ -12,7 +12,7 @@ DEFAULT_PATIENCE = Patience()
 
 def open_store(settings: StoreSettings, patience: Patience = DEFAULT_PATIENCE) -> ObjectStore:
     """The store that `settings` name. The import of what it needs happens here, so call it once the program listens."""
-    if settings.backend == "local":
+    if not settings.backend.opendal_scheme:
         from raykeeper.storage.local.localstore import LocalStore
 
         return LocalStore(settings)

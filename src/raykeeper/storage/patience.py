@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from raykeeper.backoff import Backoff
+
 KIB = 1024
 _FIRST_PAUSE_SECONDS = 0.2
 
@@ -25,6 +27,7 @@ class Patience:
         """Time for one attempt to send `size` bytes."""
         return self.first_byte_seconds + size / self.bytes_per_second
 
-    def pause_seconds(self, attempt: int, dice: float) -> float:
-        """Time before asking again after attempt 0, 1, …; `dice` in [0, 1) spreads callers over all of it."""
-        return dice * min(self.longest_pause_seconds, _FIRST_PAUSE_SECONDS * 2.0**attempt)
+    @property
+    def pauses(self) -> Backoff:
+        """Between two attempts. The jitter spreads callers from none to twice the middle."""
+        return Backoff(base=_FIRST_PAUSE_SECONDS / 2, limit=self.longest_pause_seconds / 2, jitter=1.0)

@@ -1,5 +1,7 @@
 """An object store in a local folder: durable, whole objects, create-only between processes, listed as S3 lists.
 
+Others may write into the folder, so no link in it is followed: a link is no object.
+
 opendal's own folder store syncs nothing to disk and decides about "create only" before it writes (docs/decisions).
 """
 
@@ -9,28 +11,31 @@ import asyncio
 import errno
 import os
 import shutil
+import stat
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.errors import ObjectMissing, StoreRefused, StoreUnavailable
 from raykeeper.storage.files import write_whole_file
-from raykeeper.storage.local.walk import walk
-from raykeeper.storage.settings.storesettings import StoreSettings
+from raykeeper.storage.local.beneath import opened_file, opened_folder, stat_file, sync
+from raykeeper.storage.local.walk import Walk
 from raykeeper.storage.store import Names, ObjectStat, ObjectStore, checked_key, checked_prefix
 
 T = TypeVar("T")
+Naming = Callable[[str, int, str, int], None]
+"""Gives a file of one folder a name in another; both folders are descriptors."""
 
 INCOMING = ".incoming"
 """Where objects are written before they get their name; never listed. On the same file system, so that a link works."""
 _STALE_SECONDS = 24 * 3600.0  # no write lasts that long: what is older was left by a crash
-# What buckets and shares say that are mounted as folders, where they have neither links nor folders to sync.
+# What buckets and shares say that are mounted as folders, where they have no links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
-_NO_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 _NAME_BYTES = 255  # of a file or folder, on every usual file system
 _LISTED_AT_ONCE = 1000
 _COPIED_AT_ONCE = 1024 * 1024
@@ -49,7 +54,7 @@ class LocalStore(ObjectStore):
         return self._settings.describe()
 
     async def put(self, key: str, data: bytes) -> None:
-        await self._write(key, lambda file: file.write(data), os.replace)
+        await self._write(key, lambda file: file.write(data), _rename)
 
     async def create(self, key: str, data: bytes) -> bool:
         try:
@@ -63,20 +68,24 @@ class LocalStore(ObjectStore):
             with path.open("rb") as source:
                 shutil.copyfileobj(source, file, _COPIED_AT_ONCE)
 
-        await self._write(key, copy, os.replace)
+        await self._write(key, copy, _rename)
 
     async def get(self, key: str) -> bytes:
-        return await self._do(key, Path.read_bytes)
+        def read() -> bytes:
+            with opened_file(self._root, key) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read()
+
+        return await self._do(key, read)
 
     async def read_range(self, key: str, offset: int, length: int) -> bytes:
-        def read(path: Path) -> bytes:
-            with path.open("rb") as file:
-                return os.pread(file.fileno(), length, offset)
+        def read() -> bytes:
+            with opened_file(self._root, key) as descriptor:
+                return os.pread(descriptor, length, offset)
 
         return await self._do(key, read)
 
     async def stat(self, key: str) -> ObjectStat:
-        return await self._do(key, lambda path: _stat(key, path))
+        return await self._do(key, lambda: _object_stat(key, stat_file(self._root, key)))
 
     async def get_file(self, key: str, path: Path) -> None:
         size = (await self.stat(key)).size
@@ -86,32 +95,32 @@ class LocalStore(ObjectStore):
     async def list(self, prefix: str, *, after: str = "") -> AsyncIterator[ObjectStat]:
         if not _has_room_for(checked_prefix(prefix)):
             return
-        found = walk(self._root, prefix, after, hidden=self._folder / INCOMING)
-        while batch := await self._guarded(prefix, lambda: _some(found, self._root)):
-            for stat in batch:
-                if stat is not None:
-                    yield stat
+        hidden = "" if self._settings.root else INCOMING
+        found = Walk(self._root, prefix, after, hidden).objects()
+        while batch := await self._guarded(prefix, lambda: list(islice(found, _LISTED_AT_ONCE))):
+            for key, facts in batch:
+                yield _object_stat(key, facts)
 
     async def list_folders(self, prefix: str) -> Names:
         if not _has_room_for(checked_prefix(prefix)):
             return []
-        return await self._guarded(prefix, lambda: self._folders(self._root / prefix))
+        return await self._guarded(prefix, lambda: self._folders(prefix))
 
     async def delete(self, key: str) -> None:
         if _has_room_for(checked_key(key)):
-            await self._do(key, lambda path: path.unlink(missing_ok=True))
+            await self._do(key, lambda: self._unlink(key))
 
-    async def _write(self, key: str, write: Callable[[BinaryIO], object], name: Callable[[Path, Path], None]) -> None:
+    async def _write(self, key: str, write: Callable[[BinaryIO], object], name: Naming) -> None:
         if not _has_room_for(checked_key(key)):
             cure = "use shorter names, or a bucket"
-            raise StoreRefused(self.describe(), key, f"names of files have at most {_NAME_BYTES} bytes", cure)
-        await self._do(key, lambda path: self._place(path, write, name))
+            cause = f"names of files have at most {_NAME_BYTES} bytes"
+            raise StoreRefused(self.describe(), key, cause, cure, is_name=True)
+        await self._do(key, lambda: self._place(key, write, name))
 
-    async def _do(self, key: str, action: Callable[[Path], T]) -> T:
-        path = self._root / checked_key(key)
-        if not _has_room_for(key):
+    async def _do(self, key: str, action: Callable[[], T]) -> T:
+        if not _has_room_for(checked_key(key)):
             raise ObjectMissing(self.describe(), key)
-        return await self._guarded(key, lambda: action(path))
+        return await self._guarded(key, action)
 
     async def _guarded(self, key: str, action: Callable[[], T]) -> T:
         """The result of file work off the loop, with the errors of a store."""
@@ -127,38 +136,48 @@ class LocalStore(ObjectStore):
         except OSError as exc:
             raise StoreUnavailable(self.describe(), key, str(exc.strerror or exc)) from exc
 
-    def _place(self, path: Path, write: Callable[[BinaryIO], object], name: Callable[[Path, Path], None]) -> None:
+    def _place(self, key: str, write: Callable[[BinaryIO], object], name: Naming) -> None:
         """Write, sync, then give it its name and sync that: after a crash the object is whole or not there."""
-        with self._unnamed_file() as unnamed:
-            with unnamed.open("wb") as file:
+        path, _, last = key.rpartition("/")
+        with self._unnamed_file() as (incoming, unnamed):
+            descriptor = os.open(unnamed, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=incoming)
+            with os.fdopen(descriptor, "wb") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            _make_folder(path.parent)
-            if path.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, "a folder has this name", str(path))
-            name(unnamed, path)
-        _sync_folder(path.parent)
+            with opened_folder(self._root, path, makes_it=True) as folder:
+                if _is_folder(last, folder):
+                    raise NotADirectoryError(errno.ENOTDIR, "a folder has this name", key)
+                name(unnamed, incoming, last, folder)
+                sync(folder)
 
     @contextmanager
-    def _unnamed_file(self) -> Iterator[Path]:
-        incoming = self._folder / INCOMING
-        incoming.mkdir(parents=True, exist_ok=True)
-        if not self._has_swept:
-            self._has_swept = True
-            _sweep(incoming)
-        unnamed = incoming / os.urandom(8).hex()
-        try:
-            yield unnamed
-        finally:
-            unnamed.unlink(missing_ok=True)
+    def _unnamed_file(self) -> Iterator[tuple[int, str]]:
+        """The folder of files on their way, and a name in it that nobody has."""
+        unnamed = os.urandom(8).hex()
+        (self._folder / INCOMING).mkdir(parents=True, exist_ok=True)
+        with opened_folder(self._folder, INCOMING) as incoming:
+            if not self._has_swept:
+                self._has_swept = True
+                _sweep(incoming)
+            try:
+                yield incoming, unnamed
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(unnamed, dir_fd=incoming)
 
-    def _folders(self, folder: Path) -> Names:
+    def _unlink(self, key: str) -> None:
+        path, _, last = key.rpartition("/")
+        with suppress(FileNotFoundError), opened_folder(self._root, path) as folder:
+            os.unlink(last, dir_fd=folder)
+
+    def _folders(self, prefix: str) -> Names:
         try:
-            with os.scandir(folder) as entries:
-                return sorted(entry.name for entry in entries if entry.is_dir() and entry.name != INCOMING)
+            with opened_folder(self._root, prefix) as folder, os.scandir(folder) as entries:
+                found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except (FileNotFoundError, NotADirectoryError):
             return []
+        return sorted(name for name in found if name != INCOMING)
 
 
 def _has_room_for(key: str) -> bool:
@@ -166,66 +185,39 @@ def _has_room_for(key: str) -> bool:
     return all(len(os.fsencode(name)) <= _NAME_BYTES for name in key.split("/"))
 
 
-def _stat(key: str, path: Path) -> ObjectStat:
-    found = path.stat()
-    if not path.is_file():
-        raise FileNotFoundError(path)
+def _object_stat(key: str, found: os.stat_result) -> ObjectStat:
     return ObjectStat(key, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
-def _some(keys: Iterator[str], root: Path) -> list[ObjectStat | None]:
-    """The next few objects; None for each that was deleted while we looked."""
-    return [_stat_if_there(key, root / key) for key in islice(keys, _LISTED_AT_ONCE)]
-
-
-def _stat_if_there(key: str, path: Path) -> ObjectStat | None:
+def _is_folder(name: str, folder: int) -> bool:
     try:
-        return _stat(key, path)
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:
-        return None
+        return False
 
 
-def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, each synced into its parent."""
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    try:
-        folder.mkdir(exist_ok=True)
-    except FileExistsError as exc:
-        raise NotADirectoryError(errno.ENOTDIR, "an object has the name of this folder", str(folder)) from exc
-    _sync_folder(folder.parent)
+def _rename(unnamed: str, incoming: int, name: str, folder: int) -> None:
+    os.replace(unnamed, name, src_dir_fd=incoming, dst_dir_fd=folder)
 
 
-def _name_once(unnamed: Path, path: Path) -> None:
+def _name_once(unnamed: str, incoming: int, name: str, folder: int) -> None:
     """Give a file its name; FileExistsError where that is taken, whichever process took it."""
     try:
-        os.link(unnamed, path)
+        os.link(unnamed, name, src_dir_fd=incoming, dst_dir_fd=folder)
     except OSError as exc:
         if exc.errno not in _NO_LINKS:
             raise
         # Claimed first, so that one of several wins. A crash in between leaves an empty object.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        unnamed.replace(path)
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=folder))
+        _rename(unnamed, incoming, name, folder)
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    except OSError as exc:
-        if exc.errno not in _NO_SYNC:
-            raise
-    finally:
-        os.close(handle)
-
-
-def _sweep(incoming: Path) -> None:
+def _sweep(incoming: int) -> None:
     """Remove what crashed writers left."""
     oldest = time.time() - _STALE_SECONDS
-    for file in incoming.iterdir():
+    for name in os.listdir(incoming):
         try:
-            if file.stat().st_mtime < oldest:
-                file.unlink()
+            if os.stat(name, dir_fd=incoming, follow_symlinks=False).st_mtime < oldest:
+                os.unlink(name, dir_fd=incoming)
         except FileNotFoundError:
             continue  # another process swept it, or its write was done

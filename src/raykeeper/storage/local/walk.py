@@ -1,37 +1,56 @@
-"""The keys of a folder in the order in which S3 lists them."""
+"""The objects of a folder in the order in which S3 lists them. Links are no objects."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-
-def walk(root: Path, prefix: str, after: str, hidden: Path) -> Iterator[str]:
-    """Keys under `root` that start with `prefix` and sort behind `after`; what is in `hidden` has no key.
-
-    Folders that hold no such key are not opened.
-    """
-    folder, _, _ = prefix.rpartition("/")
-    yield from _walk(root / folder, f"{folder}/" if folder else "", prefix, after, hidden)
+from raykeeper.storage.local.beneath import opened_folder
 
 
-def _walk(folder: Path, path: str, prefix: str, after: str, hidden: Path) -> Iterator[str]:
-    for name in _sorted_names(folder, hidden):
-        key = path + name
-        if name.endswith("/"):
+@dataclass(frozen=True)
+class Walk:
+    """Keys under `root` that start with `prefix` and sort behind `after`; no other folders are opened."""
+
+    root: Path
+    prefix: str
+    after: str
+    hidden: str
+    """The name of a folder of the root that has no keys."""
+
+    def objects(self) -> Iterator[tuple[str, os.stat_result]]:
+        folder, _, _ = self.prefix.rpartition("/")
+        return self._below(f"{folder}/" if folder else "")
+
+    def _below(self, path: str) -> Iterator[tuple[str, os.stat_result]]:
+        for key, found in self._sorted(path):
+            if found is None:
+                yield from self._below(key)
+            else:
+                yield key, found
+
+    def _sorted(self, path: str) -> list[tuple[str, os.stat_result | None]]:
+        """What is wanted of a folder; folders have a slash and no facts: `a.b` is before `a/c`, as in keys."""
+        try:
+            with opened_folder(self.root, path) as folder, os.scandir(folder) as entries:
+                found = [item for entry in entries if (item := self._wanted(path, entry))]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(found, key=lambda item: item[0])
+
+    def _wanted(self, path: str, entry: os.DirEntry[str]) -> tuple[str, os.stat_result | None] | None:
+        key = path + entry.name
+        if entry.is_dir(follow_symlinks=False):
+            key += "/"
             # Of a folder's keys all, some or none start with the prefix, and likewise sort behind `after`.
-            may_match = key.startswith(prefix) or prefix.startswith(key)
-            if may_match and (key > after or after.startswith(key)):
-                yield from _walk(folder / name, key, prefix, after, hidden)
-        elif key.startswith(prefix) and key > after:
-            yield key
-
-
-def _sorted_names(folder: Path, hidden: Path) -> list[str]:
-    """Names in a folder, those of folders with a slash: `a.b` comes before `a/c`, as the bytes of the keys do."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name + "/" * entry.is_dir() for entry in entries if Path(entry.path) != hidden)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+            may_match = key.startswith(self.prefix) or self.prefix.startswith(key)
+            is_ahead = key > self.after or self.after.startswith(key)
+            return (key, None) if may_match and is_ahead and key != f"{self.hidden}/" else None
+        if not (key.startswith(self.prefix) and key > self.after and entry.is_file(follow_symlinks=False)):
+            return None
+        try:
+            return key, entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None  # deleted while we looked

@@ -10,11 +10,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from raykeeper.clock import Clock
+from raykeeper.storage.backends.backend import HttpRequest, StoreSettings
 from raykeeper.storage.errors import BucketMissing, StoreUnavailable
-from raykeeper.storage.remote.azurecontainer import azure_container_request
-from raykeeper.storage.remote.plainhttp import HttpRequest, send
-from raykeeper.storage.remote.s3bucket import s3_bucket_request
-from raykeeper.storage.settings.storesettings import StoreSettings
+from raykeeper.storage.remote.plainhttp import send
 
 _CURE = "create it yourself, or give these credentials the right to"
 _CONFLICT = 409  # made by somebody else meanwhile, or another's: the next write will tell
@@ -26,7 +24,7 @@ class BucketMaker:
     def __init__(
         self,
         settings: StoreSettings,
-        request: Callable[[StoreSettings, datetime], HttpRequest],
+        request: Callable[[datetime], HttpRequest],
         clock: Clock,
         seconds: float,
     ) -> None:
@@ -39,7 +37,7 @@ class BucketMaker:
         """Make the bucket; raises `BucketMissing` where the server does not want to, and says why."""
         store, bucket = self._settings.describe(), self._settings.bucket
         try:
-            answer = await send(self._request(self._settings, self._clock.now()), self._seconds)
+            answer = await send(self._request(self._clock.now()), self._seconds)
         except OSError as exc:
             raise StoreUnavailable(store, bucket, f"the bucket could not be created: {exc}") from exc
         if answer.status >= 500:
@@ -51,8 +49,5 @@ class BucketMaker:
 
 def bucket_maker(settings: StoreSettings, clock: Clock, seconds: float) -> BucketMaker | None:
     """Who makes the bucket of these settings; None where nobody can."""
-    if settings.backend == "s3" and "secret_access_key" in settings.secrets:
-        return BucketMaker(settings, s3_bucket_request, clock, seconds)
-    if settings.backend == "azureblob" and {"account_key"} <= settings.secrets.keys() and settings.options:
-        return BucketMaker(settings, azure_container_request, clock, seconds)
-    return None
+    request = settings.backend.bucket_request and settings.backend.bucket_request(settings)
+    return BucketMaker(settings, request, clock, seconds) if request else None

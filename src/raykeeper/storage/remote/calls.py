@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.errors import BucketMissing, ObjectMissing, StoreRefused, StoreUnavailable
 from raykeeper.storage.patience import Patience
 from raykeeper.storage.remote.failures import Failure, Meaning, parse_failure
-from raykeeper.storage.settings.storesettings import StoreSettings
 
 T = TypeVar("T")
 
@@ -39,7 +38,6 @@ class Calls:
         self._settings = settings
         self._patience = patience
         self._errors = errors
-        self._dice = random.Random()  # noqa: S311 - spreads retries, protects nothing
 
     async def call(
         self,
@@ -71,7 +69,7 @@ class Calls:
 
     async def pause(self, number: int) -> None:
         """Wait before asking again after attempt `number`."""
-        await asyncio.sleep(self._patience.pause_seconds(number, self._dice.random()))
+        await asyncio.sleep(self._patience.pauses.delay(number + 1))
 
     def error(self, key: str, failure: Failure) -> Exception:
         """Our error for a failure that no further attempt will cure."""
@@ -89,5 +87,7 @@ class Calls:
                 return NotOffered(store, key, cause, "use a store that has it")
             case Meaning.REFUSED:
                 return StoreRefused(store, key, cause, _RIGHTS_CURE)
+            case Meaning.BAD_NAME:
+                return StoreRefused(store, key, cause, "use shorter names", is_name=True)
             case Meaning.UNAVAILABLE:
                 return StoreUnavailable(store, key, cause)

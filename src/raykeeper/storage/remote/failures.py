@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 _MISSING_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
+# What S3, MinIO and their like say of a key that they cannot hold.
+_BAD_NAME = re.compile(r"KeyTooLong|InvalidObjectName|ObjectNameTooLong|UriTooLong|File name too long")
+# Status 400 like a wrong request, but said of a body that did not arrive whole or in time: a cut connection, or a MinIO
+# that runs out of disk or breath while it reads. The same bytes sent again are taken.
+_CUT_OFF = re.compile(r'code: "(?:IncompleteBody|RequestTimeout)"')
 _STATUS = re.compile(r"response: Parts \{ status: (\d{3})")
 _WORDS = re.compile(r'code: "(?P<code>[^"]*)", message: "(?P<message>[^"]*)"')
 _KIND = re.compile(r"(?P<kind>\w+) \((?:temporary|persistent|permanent)\)")
@@ -32,6 +37,7 @@ class Meaning(Enum):
     PAST_THE_END = auto()
     NO_BUCKET = auto()
     REFUSED = auto()
+    BAD_NAME = auto()
     NOT_OFFERED = auto()
     UNAVAILABLE = auto()
 
@@ -79,9 +85,11 @@ def _meaning(kind: str, text: str, *, of_object: bool) -> Meaning:
         return Meaning.MISSING if of_object else Meaning.NO_BUCKET
     if status == 416 or _TOO_SHORT.search(text):
         return Meaning.PAST_THE_END
+    if _BAD_NAME.search(text):
+        return Meaning.BAD_NAME
     if status == _NOT_IMPLEMENTED:
         return Meaning.NOT_OFFERED
-    if status in _PASSING_STATUS:
+    if status in _PASSING_STATUS or _CUT_OFF.search(text):
         return Meaning.UNAVAILABLE
     if kind in _BY_KIND:
         return _BY_KIND[kind]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from raykeeper.errors import Misconfigured
+from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.patience import Patience
-from raykeeper.storage.settings.storesettings import Backend, StoreSettings
 
 if TYPE_CHECKING:
     from opendal import AsyncOperator
@@ -18,9 +18,6 @@ MIB = 1024 * 1024
 PART_BYTES = 8 * MIB
 # Looking up the symbols of one backtrace takes 42 MB for good, where somebody set RUST_BACKTRACE.
 _NO_BACKTRACES = ("RUST_LIB_BACKTRACE", "0")
-
-_SCHEMES: dict[Backend, str] = {"s3": "s3", "gcs": "gcs", "azureblob": "azblob", "aliyunoss": "oss"}
-_BUCKET_OPTION: dict[Backend, str] = {"azureblob": "container"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def make_operators(settings: StoreSettings, patience: Patience) -> Operators:
 
     errors = tuple(found for found in vars(exceptions).values() if isinstance(found, type))
     try:
-        plain = opendal.AsyncOperator(_SCHEMES[settings.backend], **opendal_options(settings))
+        plain = opendal.AsyncOperator(settings.backend.opendal_scheme, **opendal_options(settings))
     except exceptions.ConfigInvalid as exc:
         cause = str(exc).partition("\n")[0]
         raise Misconfigured("storage", settings.describe(), f"opendal cannot use it ({cause})") from None
@@ -68,7 +65,7 @@ def make_operators(settings: StoreSettings, patience: Patience) -> Operators:
 
 def opendal_options(settings: StoreSettings) -> dict[str, str]:
     """Keyword arguments of an operator for these settings."""
-    options = {_BUCKET_OPTION.get(settings.backend, "bucket"): settings.bucket, "root": f"/{settings.root}"}
+    options = {settings.backend.bucket_option: settings.bucket, "root": f"/{settings.root}"}
     if settings.endpoint:
         options["endpoint"] = settings.endpoint
     return options | dict(settings.options) | dict(settings.secrets)

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-
-@dataclass(frozen=True)
-class HttpRequest:
-    """What is sent, as data."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = b""
+from raykeeper.storage.backends.backend import HttpRequest
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from raykeeper.logs import Log
+from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.errors import BucketMissing, ObjectMissing
 from raykeeper.storage.files import file_chunks, write_whole_file
 from raykeeper.storage.patience import Patience
@@ -16,7 +17,6 @@ from raykeeper.storage.remote.buckets import BucketMaker
 from raykeeper.storage.remote.calls import Calls, NotOffered, PastTheEnd, ThereAlready
 from raykeeper.storage.remote.failures import Meaning
 from raykeeper.storage.remote.operators import PART_BYTES, Operators
-from raykeeper.storage.settings.storesettings import StoreSettings
 from raykeeper.storage.store import Names, ObjectStat, ObjectStore, checked_key, checked_prefix
 
 if TYPE_CHECKING:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 
-from raykeeper.storage.settings.endpoints import parse_endpoint
-from raykeeper.storage.settings.storesettings import StoreSettings
-from raykeeper.storage.settings.values import Given, Values
+from raykeeper.storage.backends.backend import Backend, Environment, Field, HttpRequest, StoreSettings
+from raykeeper.storage.backends.endpoints import parse_endpoint
+from raykeeper.storage.backends.values import Given, Values
 
-DEFAULT_CONTAINER = "ray-historyserver"  # KubeRay's
+_DEFAULT_CONTAINER = "ray-historyserver"  # KubeRay's
 _MODES = ("connection_string", "workload_identity", "default")
 # The account that every Azurite has, and what `UseDevelopmentStorage=true` stands for in Azure's own clients.
 _DEVELOPMENT = {
@@ -19,14 +21,14 @@ _DEVELOPMENT = {
 _SHAPE = "it reads AccountName=…;AccountKey=…;EndpointSuffix=… or BlobEndpoint=…;SharedAccessSignature=…"
 
 
-def azure_settings(values: Values, root: str, _: Mapping[str, str]) -> StoreSettings:
-    """A container, reached with a connection string or as whom the surroundings say (opendal asks them itself)."""
-    container = values.text("bucket", DEFAULT_CONTAINER)
+def _settings(values: Values, root: str, _: Environment) -> StoreSettings:
+    """A container, reached with a connection string or with the environment's identity, which opendal finds itself."""
+    container = values.text("bucket", _DEFAULT_CONTAINER)
     if _mode(values) == "connection_string":
         given = values.required("connection_string", "give the storage account's connection string, or its URL instead")
         return _from_connection_string(given, container, root)
     given = values.required("account_url", "give the storage account's URL, such as https://name.blob.core.windows.net")
-    return StoreSettings("azureblob", container, root, parse_endpoint(given))
+    return StoreSettings(AZURE, container, root, parse_endpoint(given))
 
 
 def _mode(values: Values) -> str:
@@ -40,7 +42,7 @@ def _mode(values: Values) -> str:
 
 
 def _from_connection_string(given: Given, container: str, root: str) -> StoreSettings:
-    parts = parse_connection_string(given)
+    parts = _parse_connection_string(given)
     name, suffix = parts.get("AccountName", ""), parts.get("EndpointSuffix", "core.windows.net")
     protocol = parts.get("DefaultEndpointsProtocol", "https")
     address = parts.get("BlobEndpoint") or (name and f"{protocol}://{name}.blob.{suffix}")
@@ -48,7 +50,7 @@ def _from_connection_string(given: Given, container: str, root: str) -> StoreSet
         raise given.refuse(_SHAPE, shown="…")
     secrets = {"account_key": parts.get("AccountKey", ""), "sas_token": parts.get("SharedAccessSignature", "")}
     return StoreSettings(
-        "azureblob",
+        AZURE,
         container,
         root,
         parse_endpoint(Given(given.setting, address)),
@@ -57,7 +59,7 @@ def _from_connection_string(given: Given, container: str, root: str) -> StoreSet
     )
 
 
-def parse_connection_string(given: Given) -> dict[str, str]:
+def _parse_connection_string(given: Given) -> dict[str, str]:
     """Its parts by Azure's names; the error never shows it, since it holds a key."""
     pairs = [part.partition("=") for part in given.text.strip().strip(";").split(";")]
     if not all(name and equals for name, equals, _ in pairs):
@@ -68,3 +70,27 @@ def parse_connection_string(given: Given) -> dict[str, str]:
     if "AccountKey" not in parts and "SharedAccessSignature" not in parts:
         raise given.refuse(_SHAPE, shown="…")
     return parts
+
+
+def _bucket_request(settings: StoreSettings) -> Callable[[datetime], HttpRequest] | None:
+    if "account_key" not in settings.secrets or not settings.options:
+        return None
+    from raykeeper.storage.backends.azure_container import azure_container_request
+
+    return partial(azure_container_request, settings)
+
+
+AZURE = Backend(
+    name="azureblob",
+    scheme="azblob",
+    fields=(
+        Field("bucket", "AZURE_STORAGE_CONTAINER", "azureContainer"),
+        Field("connection_string", "AZURE_STORAGE_CONNECTION_STRING", "azureConnectionString"),
+        Field("account_url", "AZURE_STORAGE_ACCOUNT_URL", "azureAccountURL", in_url=True),
+        Field("auth_mode", "AZURE_STORAGE_AUTH_MODE", "azureAuthMode", in_url=True),
+    ),
+    make_settings=_settings,
+    opendal_scheme="azblob",
+    bucket_option="container",
+    bucket_request=_bucket_request,
+)

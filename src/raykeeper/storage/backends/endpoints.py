@@ -6,7 +6,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
-from raykeeper.storage.settings.values import Given
+from raykeeper.storage.backends.values import Given
 
 _HOST = re.compile(r"[\w.:-]+")
 

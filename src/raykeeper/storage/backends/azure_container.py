@@ -11,8 +11,7 @@ from email.utils import format_datetime
 from urllib.parse import urlsplit
 
 from raykeeper.errors import Misconfigured
-from raykeeper.storage.remote.plainhttp import HttpRequest
-from raykeeper.storage.settings.storesettings import StoreSettings
+from raykeeper.storage.backends.backend import HttpRequest, StoreSettings
 
 _API_VERSION = "2021-12-02"
 # The signature covers eleven standard headers by position; all of them are empty here.

@@ -7,8 +7,7 @@ import hmac
 from datetime import datetime
 from urllib.parse import quote, urlsplit
 
-from raykeeper.storage.remote.plainhttp import HttpRequest
-from raykeeper.storage.settings.storesettings import StoreSettings
+from raykeeper.storage.backends.backend import HttpRequest, StoreSettings
 
 _FIRST_REGION = "us-east-1"  # the only one whose buckets must not name it
 
