@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from pathlib import Path
 from bed.ports import free_port
 from bed.processes import Process, kill_all
 from bed.rayenv import ray_python
+from support.ray_clusters import PATIENT_START, start_ray
 
 TOKEN = "t0ken-of-this-test"  # a token of Ray's must be long enough to be one
-START_SECONDS = 120.0  # Ray needs 15 s, and much longer where other tests use the cores
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,8 @@ def live_head(folder: Path, environment: dict[str, str] | None = None) -> Iterat
     ports = [free_port() for _ in range(5)]
     head = LiveHead(root, f"http://127.0.0.1:{ports[0]}", ports[1], ports[2], python)
     process = Process("ray", _command(head, ports), folder, {**_environment(python), **(environment or {})})
-    process.start()
     try:
-        _wait_until_started(head, process)
+        start_ray(process, lambda: bool(list(head.root.glob("session_*/metrics_export_port_*"))))
         yield head
     finally:
         process.stop(timeout=1.0)  # its own end takes 30 s, and no test looks at it
@@ -74,14 +72,6 @@ def _environment(python: Path) -> dict[str, str]:
         "RAY_AUTH_TOKEN": TOKEN,
         "RAY_enable_ray_event": "1",
         "RAY_enable_core_worker_ray_event_to_aggregator": "1",
+        **PATIENT_START,
         "TZ": "Asia/Kathmandu",  # 5:45 from UTC, so that local time is taken for UTC nowhere
     }
-
-
-def _wait_until_started(head: LiveHead, process: Process) -> None:
-    """Ray writes its ports once all is up; the dashboard follows."""
-    deadline = time.monotonic() + START_SECONDS
-    while not list(head.root.glob("session_*/metrics_export_port_*")):
-        if time.monotonic() > deadline or not process.alive:
-            raise AssertionError(f"ray did not start: {process.last_lines()}")
-        time.sleep(0.1)

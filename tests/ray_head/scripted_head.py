@@ -10,8 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
-from conditions import POLL_SECONDS
-from scripted_server import served
+from support.conditions import POLL_SECONDS
+from support.scripted_server import served
 
 Answerer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 SESSION = "session_2026-11-15_20-09-58_472817_9"

@@ -15,7 +15,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from bed.fixtures import run_folder
-from conditions import eventually
 from ray_head.live_head import TOKEN, LiveHead, live_head
 from ray_head.memory_bucket import MemoryBucket
 from raykeeper.clock import SystemClock
@@ -42,6 +41,7 @@ from raykeeper.layout.records import CatalogEnd, Delivery, EndRecord, NodeRecord
 from raykeeper.ray.credentials import NoToken, StaticToken, bearer_headers
 from raykeeper.ray.dashboard import Dashboard
 from raykeeper.ray.errors import RayRefused
+from support.conditions import eventually
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(300)]
 
@@ -81,7 +81,7 @@ def head(request: pytest.FixtureRequest) -> Iterator[LiveHead]:
 async def _has_worked(head: LiveHead) -> None:
     """Two submitted jobs came to their ends: one that did its work, one that failed."""
     dashboard = dashboard_of(head)
-    await eventually(lambda: _answers(dashboard), seconds=120.0)
+    await eventually(lambda: _answers(dashboard))
     await _submit(head, "works", f"python -c {shlex.quote(WORK)}")
     await _submit(head, "fails", "python -c 'raise SystemExit(3)'")
     await eventually(lambda: _are_over(dashboard), seconds=150.0)

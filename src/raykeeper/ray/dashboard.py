@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from raykeeper.errors import Unavailable
 from raykeeper.ray.credentials import Credentials, NoToken
 from raykeeper.ray.errors import NotAnswered, OversizedAnswer, RayRefused
-from raykeeper.ray.exchange import BrokenAnswer, Incoming, Target, open_exchange
+from raykeeper.ray.exchange import BrokenAnswer, Incoming, Outgoing, Target, open_exchange
 
 MIB = 1 << 20
-_REFUSALS = frozenset({401, 403})
+WANTS_ANOTHER_TOKEN = frozenset({401, 403})
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,16 @@ class Dashboard:
 
     async def get(self, path: str) -> Answer:
         """The whole answer to a GET of `path`, which may carry a query."""
-        async with self._asked(path) as incoming:
+        return await self.ask(Outgoing(path))
+
+    async def send(self, method: str, path: str, body: bytes = b"") -> Answer:
+        """The whole answer to a request that changes something; its body is JSON."""
+        return await self.ask(Outgoing(path, method, body))
+
+    async def ask(self, outgoing: Outgoing) -> Answer:
+        """The whole answer to any request."""
+        path = outgoing.path
+        async with self._asked(outgoing) as incoming:
             pieces, size = [], 0
             async for piece in incoming.pieces():
                 size += len(piece)
@@ -66,7 +75,7 @@ class Dashboard:
 
     async def stream(self, path: str) -> AsyncGenerator[bytes, None]:
         """The body in pieces, however long it is. Raises NotAnswered unless the status is 200."""
-        async with self._asked(path, is_stream=True) as incoming:
+        async with self._asked(Outgoing(path), is_stream=True) as incoming:
             if incoming.status != 200:
                 raise NotAnswered(self.service, path, incoming.status)
             pieces = incoming.pieces()
@@ -78,7 +87,7 @@ class Dashboard:
                 yield piece
 
     @asynccontextmanager
-    async def _asked(self, path: str, *, is_stream: bool = False) -> AsyncIterator[Incoming]:
+    async def _asked(self, outgoing: Outgoing, *, is_stream: bool = False) -> AsyncIterator[Incoming]:
         headers = self._credentials.headers()
         limits = self._limits
         try:
@@ -86,16 +95,16 @@ class Dashboard:
             async with asyncio.timeout(None if is_stream else limits.connect_seconds + limits.answer_seconds):
                 async with open_exchange(
                     self._target,
-                    path,
+                    outgoing,
                     headers,
                     connect_seconds=limits.connect_seconds,
                     head_seconds=limits.answer_seconds,
                 ) as incoming:
-                    if incoming.status in _REFUSALS:
+                    if incoming.status in WANTS_ANOTHER_TOKEN:
                         raise RayRefused(self.service, incoming.status)
                     yield incoming
         except TimeoutError as exc:
-            raise Unavailable(self.service, f"no answer to {path} in time") from exc
+            raise Unavailable(self.service, f"no answer to {outgoing.path} in time") from exc
         except (OSError, BrokenAnswer) as exc:
             raise Unavailable(self.service, _cause(exc)) from exc
 

@@ -28,3 +28,12 @@ class NotAnswered(Unavailable):
     def __init__(self, service: str, path: str, status: int) -> None:
         super().__init__(service, f"{path} answered {status}")
         self.status = status
+
+
+class HeadRefused(RaykeeperError):
+    """The head answered and did not do what was asked for; asking again in the same words changes nothing."""
+
+    def __init__(self, about: str, status: int, text: str) -> None:
+        super().__init__(f"{about}: refused with {status}: {text}")
+        self.status = status
+        self.text = text

@@ -1,4 +1,4 @@
-"""One GET over HTTP/1.1: the head of the answer first, then its body in pieces.
+"""One request over HTTP/1.1: the head of the answer first, then its body in pieces.
 
 aiohttp would do this too, at 29 MB of memory that a sidecar of every Ray pod pays; httptools is loaded there anyway.
 """
@@ -6,7 +6,7 @@ aiohttp would do this too, at 29 MB of memory that a sidecar of every Ray pod pa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -22,6 +22,19 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 class BrokenAnswer(Exception):
     """What came is not an HTTP answer, or ended in the middle of one."""
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """What is asked for."""
+
+    path: str
+    """With the query."""
+    method: str = "GET"
+    body: bytes = b""
+    """JSON, where there is one."""
+    before_sending: Callable[[], None] | None = None
+    """Called once the connection is there and nothing was said yet; if it raises, nothing is."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +59,20 @@ class Target:
             raise Misconfigured("dashboard address", address, "its port must be between 1 and 65535") from exc
         return cls(url.hostname, port, url.path.rstrip("/"), url.scheme == "https")
 
-    def request(self, path: str, headers: Mapping[str, str]) -> bytes:
-        """The bytes of a GET. Raises ValueError for a path or header that would end its line early."""
+    def request(self, outgoing: Outgoing, headers: Mapping[str, str]) -> bytes:
+        """The bytes of a request. Raises ValueError for a path or header that would end its line early."""
+        path, body = outgoing.path, outgoing.body
         host = f"[{self.host}]" if ":" in self.host else self.host
         fields = {"Host": f"{host}:{self.port}", "Accept": "*/*", "Connection": "close", **headers}
-        lines = [f"GET {self.prefix}{path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+        if outgoing.method != "GET":
+            fields |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        lines = [
+            f"{outgoing.method} {self.prefix}{path} HTTP/1.1",
+            *(f"{name}: {value}" for name, value in fields.items()),
+        ]
         if not path.startswith("/") or " " in path or any(not line.isprintable() for line in lines):
             raise ValueError(f"{path!r} cannot be asked for")
-        return "\r\n".join([*lines, "", ""]).encode()
+        return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 class Incoming:
@@ -122,18 +141,20 @@ class Incoming:
 
 @asynccontextmanager
 async def open_exchange(
-    target: Target, path: str, headers: Mapping[str, str], *, connect_seconds: float, head_seconds: float
+    target: Target, outgoing: Outgoing, headers: Mapping[str, str], *, connect_seconds: float, head_seconds: float
 ) -> AsyncIterator[Incoming]:
     """Ask, and hand over the answer once its head is there. Raises OSError, TimeoutError and BrokenAnswer.
 
     Every request has its own connection: there is one in half a minute, and none to keep track of in between.
     """
-    request = target.request(path, headers)
+    request = target.request(outgoing, headers)
     async with asyncio.timeout(connect_seconds):
         reader, writer = await asyncio.open_connection(target.host, target.port, ssl=target.is_tls or None)
     try:
         incoming = Incoming(reader)
         async with asyncio.timeout(head_seconds):
+            if outgoing.before_sending is not None:
+                outgoing.before_sending()
             writer.write(request)
             await writer.drain()
             await incoming.head()
