@@ -7,12 +7,12 @@ import pytest
 from raykeeper.errors import Misconfigured
 from raykeeper.operator.gates import Gate, Stage, parse_gates
 
-KUBERAY_1_7 = {
+GATES = {
     "RayClusterStatusConditions": (Stage.BETA, True),
     "RayJobDeletionPolicy": (Stage.BETA, True),
     "RayMultiHostIndexing": (Stage.BETA, True),
     "RayServiceIncrementalUpgrade": (Stage.BETA, True),
-    "RayCronJob": (Stage.ALPHA, False),
+    "RayCronJob": (Stage.ALPHA, True),  # off in KubeRay
     "SidecarSubmitterRestart": (Stage.ALPHA, False),
     "RayClusterNetworkPolicy": (Stage.ALPHA, False),
     "GCSFaultToleranceEmbeddedStorage": (Stage.ALPHA, False),
@@ -22,19 +22,19 @@ KUBERAY_1_7 = {
 }
 DEFAULT_OF_THE_CHART = (
     "RayClusterStatusConditions=true,RayJobDeletionPolicy=true,RayMultiHostIndexing=true,"
-    "RayServiceIncrementalUpgrade=true,RayCronJob=false,RayClusterMTLS=false,RayClusterNetworkPolicy=false,"
+    "RayServiceIncrementalUpgrade=true,RayCronJob=true,RayClusterMTLS=false,RayClusterNetworkPolicy=false,"
     "RayClusterHistoryServer=false"
 )
 
 
-def test_gates_stages_and_defaults_are_those_of_kuberay() -> None:
-    assert {gate.value.name: (gate.value.stage, gate.value.is_on) for gate in Gate} == KUBERAY_1_7
+def test_gates_stages_and_defaults_are_those_of_kuberay_but_for_raycronjobs() -> None:
+    assert {gate.value.name: (gate.value.stage, gate.value.is_on) for gate in Gate} == GATES
 
 
-@pytest.mark.parametrize("text", ["", DEFAULT_OF_THE_CHART, " RayCronJob = false , "])
+@pytest.mark.parametrize("text", ["", DEFAULT_OF_THE_CHART, " RayCronJob = true , "])
 def test_saying_the_defaults_changes_nothing(text: str) -> None:
     assert {gate.value.name for gate in Gate if parse_gates(text).is_on(gate)} == {
-        name for name, (_, is_on) in KUBERAY_1_7.items() if is_on
+        name for name, (_, is_on) in GATES.items() if is_on
     }
 
 
@@ -47,7 +47,7 @@ def test_a_gate_can_be_switched_on_and_off() -> None:
 
 def test_a_whole_stage_can_be_switched_and_single_gates_beat_it() -> None:
     gates = parse_gates("RayJobDeletionPolicy=true,AllBeta=false")
-    assert [gate for gate in Gate if gates.is_on(gate)] == [Gate.RAYJOB_DELETION_POLICY]
+    assert [gate for gate in Gate if gates.is_on(gate)] == [Gate.RAYJOB_DELETION_POLICY, Gate.RAYCRONJOB]
 
 
 def test_of_two_words_about_one_gate_the_last_counts() -> None:
@@ -61,7 +61,10 @@ def test_of_two_words_about_one_gate_the_last_counts() -> None:
         ("raycronjob=false", "--feature-gates='raycronjob' cannot be used: there is no such gate"),
         ("RayCronJob", "--feature-gates='RayCronJob' cannot be used: a gate is written Name=true or Name=false"),
         ("RayCronJob=on", "--feature-gates RayCronJob='on' cannot be used: use true or false"),
-        ("AllAlpha=true", "--feature-gates='RayCronJob=true' cannot be used: this version does not run RayCronJobs"),
+        (
+            "AllAlpha=true",
+            "--feature-gates='RayClusterNetworkPolicy=true' cannot be used: this version makes no",
+        ),
     ],
 )
 def test_a_wrong_gate_is_refused_by_name(text: str, culprit: str) -> None:
@@ -75,3 +78,13 @@ def test_a_gate_whose_feature_is_not_there_cannot_be_turned_on(gate: Gate) -> No
     with pytest.raises(Misconfigured, match=f"'{gate.value.name}=true' cannot be used: this version "):
         parse_gates(f"{gate.value.name}=true")
     assert not parse_gates(f"{gate.value.name}=false").is_on(gate)
+
+
+def test_a_gate_whose_kubernetes_is_too_old_stops_the_operator_by_name() -> None:
+    gates = parse_gates("SidecarSubmitterRestart=true")
+    gates.check((1, 35))
+    with pytest.raises(
+        Misconfigured, match=r"'SidecarSubmitterRestart=true' cannot be used: it needs Kubernetes 1\.35"
+    ):
+        gates.check((1, 34))
+    parse_gates("").check((1, 20))

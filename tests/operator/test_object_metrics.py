@@ -7,8 +7,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from raykeeper.api.meta import Object, ObjectMeta
+from raykeeper.api.raycluster import PROVISIONED
+from raykeeper.operator import metrics
 from raykeeper.operator.metrics import RayClusterCollector, new_registry
-from raykeeper.operator.raycluster.conditions import PROVISIONED
 
 IDENTITY = {"name": "first", "namespace": "team-a", "uid": "uid-1"}
 
@@ -80,3 +81,25 @@ def test_the_series_of_a_cluster_go_with_it(clusters: list[Object], registry: Co
 def test_the_process_itself_is_told_of() -> None:
     names = {family.name for family in new_registry().collect()}
     assert {"process_resident_memory_bytes", "process_cpu_seconds", "python_info"} <= names
+
+
+def test_a_scrape_decodes_only_what_changed_since_the_last_one(
+    monkeypatch: pytest.MonkeyPatch, clusters: list[Object], registry: CollectorRegistry
+) -> None:
+    decoded: list[bytes] = []
+    decode = metrics._decode_status
+
+    def counting(status: bytes) -> metrics._Status:
+        decoded.append(status)
+        return decode(status)
+
+    monkeypatch.setattr(metrics, "_decode_status", counting)
+    clusters.append(a_cluster(provisioned("True")))
+    label = {**IDENTITY, "condition": "true"}
+    for _ in range(3):
+        assert registry.get_sample_value("kuberay_cluster_condition_provisioned", label) == 1
+    assert len(decoded) == 1
+    clusters[0] = a_cluster(provisioned("False"))
+    clusters[0].metadata.resource_version = "2"
+    assert registry.get_sample_value("kuberay_cluster_condition_provisioned", {**IDENTITY, "condition": "false"}) == 1
+    assert len(decoded) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -14,8 +14,8 @@ from bed.control_plane import ControlPlane
 from bed.crds import install_ray_crds
 from bed.fixtures import TEST_SETTINGS, NewControlPlane, make_namespace
 from bed.waiting import wait_until
-from openshift import install_routes
-from operator_processes import OperatorProcess, Operators, operators_of
+from support.openshift import install_routes
+from support.operator_processes import OperatorProcess, Operators, operators_of
 
 HERE = "default"
 """Namespace of the Lease: that of the administrator's kubeconfig."""
@@ -68,7 +68,8 @@ def test_on_sigterm_it_gives_the_lease_back_and_ends_with_0(operators: Operators
     operator = leading(operators)
     assert operator.stop() == 0
     assert operators.lease(HERE)["spec"]["holderIdentity"] == ""
-    assert [line["msg"] for line in operator.lines()][-2:] == ["lease released", "operator stopped"]
+    said = [line["msg"] for line in operator.lines()]
+    assert said.index("lease released") < said.index("operator stopped") == len(said) - 1
 
 
 def test_a_standby_is_ready_and_takes_over(operators: Operators) -> None:
@@ -77,17 +78,55 @@ def test_a_standby_is_ready_and_takes_over(operators: Operators) -> None:
     second.wait_for("waiting for the lease")
     second.wait_ready()
     first.stop()
-    second.wait_for("leading", timeout=10)
+    second.wait_for("leading")
 
 
-def test_a_leader_whose_lease_is_taken_ends_with_1_and_says_why(operators: Operators, plane: ControlPlane) -> None:
-    operator = leading(operators)
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{HERE}/leases/ray-operator-leader"
-    plane.admin.patch(path, {"spec": {"holderIdentity": "somebody-else"}})
-    assert operator.wait_for_end() == 1
-    last = operator.lines()[-1]
-    assert (last["msg"], last["level"]) == ("operator ended", "error")
-    assert "it is held by somebody-else" in last["error"]
+QUICK = ("--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{HERE}/leases/ray-operator-leader"
+
+
+def test_a_leader_whose_lease_is_taken_stands_by_and_leads_again_in_the_same_process(
+    operators: Operators, plane: ControlPlane
+) -> None:
+    operator = leading(operators, *QUICK)
+    plane.admin.patch(LEASE, {"spec": {"holderIdentity": "somebody-else", "leaseDurationSeconds": 3}})
+    lost = operator.wait_for("leadership lost, standing by")
+    assert "it is held by somebody-else" in lost["cause"]
+    wait_until("it waits for the other", lambda: operator.line("waiting for the lease"))
+    assert operator.metric("leader_election_master_status", name="ray-operator-leader") == 0
+    again = wait_until("it leads again", lambda: operators.lease(HERE)["spec"]["holderIdentity"] != "somebody-else")
+    assert again
+    plane.admin.post("/apis/ray.io/v1/namespaces/default/rayclusters", a_raycluster("second-term"))
+    pods = "/api/v1/namespaces/default/pods?labelSelector=ray.io/cluster=second-term"
+    wait_until("the second term makes a head", lambda: plane.admin.get(pods)["items"])
+    assert operator.ask("/healthz") == (200, "ok")
+    assert operator.stop() == 0
+    assert operators.lease(HERE)["spec"]["holderIdentity"] == ""
+    plane.admin.delete("/apis/ray.io/v1/namespaces/default/rayclusters/second-term")
+
+
+def test_a_standby_has_an_empty_queue_and_a_leader_looks_at_every_cluster_once(
+    operators: Operators, plane: ControlPlane
+) -> None:
+    names = [f"queued-{number}" for number in range(3)]
+    for name in names:
+        plane.admin.post("/apis/ray.io/v1/namespaces/default/rayclusters", a_raycluster(name))
+    first = leading(operators)
+    second = operators.start()
+    second.wait_ready()
+    second.wait_for("waiting for the lease")
+    for priority in ("0", "-100"):
+        labels = {"name": "raycluster", "controller": "raycluster", "priority": priority}
+        assert second.metric("workqueue_depth", **labels) == 0
+    assert second.metric("workqueue_adds_total", name="raycluster", controller="raycluster") == 0
+    first.stop()
+    second.wait_for("leading")
+    wait_until(
+        "every cluster is looked at",
+        lambda: (second.metric("workqueue_adds_total", name="raycluster", controller="raycluster") or 0) >= len(names),
+    )
+    for name in names:
+        plane.admin.delete(f"/apis/ray.io/v1/namespaces/default/rayclusters/{name}")
 
 
 def test_without_election_it_works_and_leaves_no_lease(operators: Operators, plane: ControlPlane) -> None:
@@ -95,6 +134,15 @@ def test_without_election_it_works_and_leaves_no_lease(operators: Operators, pla
     operator.wait_ready()
     assert not plane.admin.get("/apis/coordination.k8s.io/v1/namespaces/default/leases")["items"]
     assert operator.stop() == 0
+
+
+def test_without_metrics_about_ray_objects_the_address_that_kuberays_probes_ask_answers(operators: Operators) -> None:
+    """What `metrics.enabled=false` of KubeRay's chart becomes; its probes ask for /metrics all the same."""
+    operator = leading(operators, "--enable-metrics=false")
+    status, text = operator.ask("/metrics")
+    assert status == 200
+    assert 'controller_runtime_reconcile_total{controller="raycluster"' in text
+    assert "kuberay_cluster_info" not in text
 
 
 def test_a_second_installation_refuses_and_names_the_first(operators: Operators, plane: ControlPlane) -> None:
@@ -131,14 +179,11 @@ def test_without_enable_metrics_nothing_is_told_of_clusters(operators: Operators
     assert "kuberay_" not in leading(operators).ask("/metrics")[1]
 
 
-def test_what_is_not_reconciled_and_flags_without_effect_are_told_once(operators: Operators) -> None:
+def test_flags_without_effect_are_told_once(operators: Operators) -> None:
     operator = leading(operators, "--forced-cluster-upgrade")
     warnings = {line["msg"]: line for line in operator.lines() if line["level"] == "warning"}
-    assert {"RayJob", "RayService"} <= set(
-        warnings["objects of these kinds are not reconciled by this version"]["kinds"]
-    )
     assert warnings["flags without effect"]["flags"] == ["--forced-cluster-upgrade"]
-    assert len(warnings) == 2
+    assert len(warnings) == 1
 
 
 def test_the_log_goes_to_a_file_too_in_its_own_shape(operators: Operators, tmp_path: Path) -> None:
@@ -174,7 +219,7 @@ def test_a_role_that_lacks_something_keeps_it_from_ready_which_says_what(
     operators: Operators, plane: ControlPlane
 ) -> None:
     operator = operators.start("--enable-metrics", kubeconfig=plane.kubeconfig("nobody", groups=()))
-    expected = 'is forbidden: User "nobody" cannot list resource'
+    expected = 'is forbidden: User "nobody" cannot watch resource'  # lists are streamed as part of a watch
     wait_until("it says what is forbidden", lambda: expected in operator.ask("/readyz")[1])
     assert operator.ask("/readyz")[0] == 500
     assert operator.ask("/healthz")[0] == 200
@@ -194,12 +239,23 @@ def test_with_nothing_to_do_it_only_renews_its_lease(operators: Operators) -> No
     process = psutil.Process(operator.process.pid)
     wait_until("it is settled, the lease being renewed", lambda: requests_of(operator)["PUT"])
     told, before, first = len(operator.lines()), process.cpu_times(), requests_of(operator)
-    wait_until("the lease is renewed four times", lambda: requests_of(operator)["PUT"] >= first["PUT"] + 4)
+    wait_until("the lease is renewed four times", renewed(operators, times=4))
     after = process.cpu_times()
-    # Eight seconds in which this test asks for metrics all the time; left alone it takes a twentieth of this.
-    assert after.user + after.system - before.user - before.system < 1.0
+    # Eight seconds, of which it takes a hundredth of this.
+    assert after.user + after.system - before.user - before.system < 4.0
     assert (requests_of(operator) - first).keys() == {"PUT"}
     assert len(operator.lines()) == told
+
+
+def renewed(operators: Operators, times: int) -> Callable[[], bool]:
+    """Whether the lease was renewed so often since the first look. The API server is asked, not the operator."""
+    seen: set[str] = set()
+
+    def look() -> bool:
+        seen.add(operators.lease(HERE)["spec"]["renewTime"])
+        return len(seen) > times
+
+    return look
 
 
 def requests_of(operator: OperatorProcess) -> Counter[str]:
@@ -216,7 +272,12 @@ def test_without_the_crds_it_says_so_waits_and_goes_on_when_they_come(
     bare = new_control_plane(TEST_SETTINGS)
     with operators_of(bare, tmp_path) as operators:
         operator = operators.start()
-        assert operator.wait_for("waiting for custom resource definitions")["missing"] == ["rayclusters.ray.io"]
+        assert operator.wait_for("waiting for custom resource definitions")["missing"] == [
+            "rayclusters.ray.io",
+            "rayjobs.ray.io",
+            "rayservices.ray.io",
+            "raycronjobs.ray.io",
+        ]
         status, body = operator.ask("/readyz")
         assert (status, "waits for custom resource definitions" in body) == (500, True)
         install_ray_crds(bare)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from bed.control_plane import ControlPlane
-from bed.fixtures import make_namespace
+from bed.fixtures import make_namespace, remove_namespace
 from bed.waiting import wait_until
-from operator_processes import OperatorProcess, Operators, operators_of
 from raykeeper.operator.kinds import WATCHED_PODS
+from support.operator_processes import OperatorProcess, Operators, operators_of
 
 NOTING_OPERATOR = (sys.executable, Path(__file__).parent / "programs" / "noting_operator.py")
 
@@ -77,7 +77,7 @@ def world(ray_crds: ControlPlane, namespace: str) -> Iterator[World]:
     other = f"other-{uuid.uuid4().hex[:8]}"
     make_namespace(ray_crds, other)
     yield World(ray_crds, namespace, other)
-    ray_crds.admin.delete(f"/api/v1/namespaces/{other}")
+    remove_namespace(ray_crds, other)
 
 
 @pytest.fixture

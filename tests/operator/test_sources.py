@@ -28,6 +28,18 @@ BY_FLAG: dict[str, tuple[list[str], str, Any]] = {
     "health-probe-bind-address": (["--health-probe-bind-address=:2"], "serving.probe_address", ":2"),
     "enable-leader-election": (["--enable-leader-election=false"], "leadership.is_elected", False),
     "leader-election-namespace": (["--leader-election-namespace=ops"], "leadership.lease_namespace", "ops"),
+    "other-installations": (
+        ["--other-installations=kuberay-a=team-a,team-b;kuberay-c=*"],
+        "leadership.others",
+        {"kuberay-a": Coverage(frozenset({"team-a", "team-b"})), "kuberay-c": Coverage()},
+    ),
+    "leader-elect-lease-duration": (["--leader-elect-lease-duration=137s"], "leadership.election.lease_duration", 137),
+    "leader-elect-renew-deadline": (
+        ["--leader-elect-renew-deadline=12.5s"],
+        "leadership.election.renew_deadline",
+        12.5,
+    ),
+    "leader-elect-retry-period": (["--leader-elect-retry-period=500ms"], "leadership.election.retry_period", 0.5),
     "reconcile-concurrency": (["--reconcile-concurrency=4"], "reconcile_concurrency", 4),
     "watch-namespace": (["--watch-namespace", "team-a, team-b,"], "leadership.covers", TEAMS),
     "log-file-path": (["--log-file-path=/logs/x"], "logs.file_path", Path("/logs/x")),
@@ -83,9 +95,10 @@ BY_VARIABLE: dict[str, tuple[str, str, Any]] = {
     "ENABLE_RANDOM_POD_DELETE": ("true", "raycluster.may_shrink_autoscaled_groups", True),
     "ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE": ("true", "raycluster.head_service_has_ip", True),
     "ENABLE_ZERO_DOWNTIME": ("false", "rayservice.has_zero_downtime", False),
-    "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": ("60", "raycluster.requeue_seconds", 60),
+    "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": ("0", "raycluster.requeue_seconds", 0),
     "RAYJOB_DEPLOYMENT_STATUS_TRANSITION_GRACE_PERIOD_SECONDS": ("61", "rayjob.transition_grace_seconds", 61),
     "RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": ("62", "rayjob.status_check_timeout_seconds", 62),
+    "RAYKEEPER_SUBMITTER_IMAGE": ("ours:1", "rayjob.submitter_image", "ours:1"),
     "RAYKEEPER_LOG_LEVEL": ("warning", "logs.level", "warning"),
     "USE_INGRESS_ON_OPENSHIFT": ("true", "raycluster.uses_ingress_on_openshift", True),
 }
@@ -215,11 +228,6 @@ def test_the_log_level_is_the_flag_then_the_variable_then_debug_in_development(
         ("--zap-log-level=0", "--zap-log-level='0' cannot be used: use debug"),
         ("--batch-scheduler=slurm", "--batch-scheduler='slurm' cannot be used: there is no such scheduler"),
         ("--batch-scheduler=default", "--batch-scheduler='default' cannot be used: there is no such scheduler"),
-        ("--batch-scheduler=volcano", "--batch-scheduler='volcano' cannot be used: this version works with no"),
-        ("--batch-scheduler=yunikorn", "--batch-scheduler='yunikorn' cannot be used: this version works with no"),
-        ("--batch-scheduler=kai-scheduler", "--batch-scheduler='kai-scheduler' cannot be used: this version"),
-        ("--batch-scheduler=scheduler-plugins", "--batch-scheduler='scheduler-plugins' cannot be used: this version"),
-        ("--enable-batch-scheduler", "--enable-batch-scheduler=True cannot be used: this version works with no"),
     ],
 )
 def test_a_flag_that_cannot_be_used_is_named(argument: str, complaint: str) -> None:
@@ -236,7 +244,6 @@ def test_a_flag_that_cannot_be_used_is_named(argument: str, complaint: str) -> N
         ("watchNamespace", "A", "'A' cannot be used: no namespace"),
         ("logStdoutEncoder", "xml", "'xml' cannot be used: use json or console"),
         ("batchScheduler", "slurm", "'slurm' cannot be used: there is no such scheduler"),
-        ("enableBatchScheduler", True, "True cannot be used: this version works with no batch scheduler"),
     ],
 )
 def test_a_field_that_cannot_be_used_is_named_with_its_file(field: str, value: Any, complaint: str, file: Path) -> None:
@@ -251,6 +258,7 @@ def test_a_field_that_cannot_be_used_is_named_with_its_file(field: str, value: A
         ("ENABLE_LOGIN_SHELL", "1", "use true or false"),
         ("ENABLE_PROBES_INJECTION", "off", "use true or false"),
         ("RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV", "5m", "use a whole number"),
+        ("RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV", "-1", "use a number of seconds above -1"),
         ("RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS", "0", "use a number of seconds above 0"),
         ("RAYKEEPER_LOG_LEVEL", "loud", "use debug, info, warning, error or panic, or a number above 0"),
         ("ENABLE_WEBHOOKS", "true", "this version has no webhooks"),
@@ -262,8 +270,58 @@ def test_a_variable_that_cannot_be_used_is_named(variable: str, text: str, compl
     assert str(refusal.value) == f"{variable}={text!r} cannot be used: {complaint}"
 
 
+@pytest.mark.parametrize("name", ["volcano", "yunikorn", "kai-scheduler", "scheduler-plugins"])
+def test_a_scheduler_is_named_by_its_flag_or_in_the_file(name: str, file: Path) -> None:
+    assert read_settings([f"--batch-scheduler={name}"], {}).batch_scheduler == name
+    assert read_settings([write(file, batchScheduler=name)], {}).batch_scheduler == name
+
+
+def test_the_deprecated_spelling_means_volcano(file: Path) -> None:
+    assert read_settings(["--enable-batch-scheduler"], {}).batch_scheduler == "volcano"
+    assert read_settings([write(file, enableBatchScheduler=True)], {}).batch_scheduler == "volcano"
+
+
+def test_a_gate_asks_for_the_scheduler_of_kubernetes_itself() -> None:
+    assert read_settings(["--feature-gates=KubernetesWAS=true"], {}).batch_scheduler == "kubernetes-was"
+    with pytest.raises(Misconfigured, match="--batch-scheduler='kubernetes-was' cannot be used: there is no such"):
+        read_settings(["--batch-scheduler=kubernetes-was"], {})
+
+
+@pytest.mark.parametrize("other", ["--batch-scheduler=yunikorn", "--enable-batch-scheduler"])
+def test_the_gate_beside_another_scheduler_is_refused(other: str) -> None:
+    with pytest.raises(Misconfigured, match="'KubernetesWAS=true' cannot be used: --batch-scheduler asks for"):
+        read_settings(["--feature-gates=KubernetesWAS=true", other], {})
+
+
 def test_two_ways_to_name_a_scheduler_are_one_too_many() -> None:
     with pytest.raises(
         Misconfigured, match="--enable-batch-scheduler=True cannot be used: --batch-scheduler='volcano'"
     ):
         read_settings(["--enable-batch-scheduler", "--batch-scheduler=volcano"], {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["--leader-elect-lease-duration=10s"],
+            "--leader-elect-renew-deadline='10s' cannot be used: it must be below --leader-elect-lease-duration",
+        ),
+        (
+            ["--leader-elect-renew-deadline=2s"],
+            "--leader-elect-retry-period='2s' cannot be used: 1.2 times it must be below --leader-elect-renew-deadline",
+        ),
+        (["--leader-elect-lease-duration=15.5s"], "a Lease counts in whole seconds"),
+        (["--leader-elect-retry-period=soon"], "--leader-elect-retry-period='soon' cannot be used: use a duration"),
+    ],
+)
+def test_election_times_that_do_not_fit_together_are_refused_by_name(arguments: list[str], sentence: str) -> None:
+    with pytest.raises(Misconfigured) as refusal:
+        read_settings(arguments, {})
+    assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["kuberay-a", "kuberay-a=", "=team-a", "kuberay-a=Team_A", "a=b;kuberay_c=d"])
+def test_other_installations_that_cannot_be_read_are_refused(text: str) -> None:
+    with pytest.raises(Misconfigured, match="--other-installations="):
+        read_settings([f"--other-installations={text}"], {})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,20 +16,21 @@ from bed.fixtures import make_namespace
 from bed.kuberay import VERSION as KUBERAYS_VERSION
 from bed.kuberay import kuberay_on
 from bed.kwok import Kwok
-from chronicle import Change, Chronicle
-from conditions import eventually
-from kube_clients import connected
-from operator_processes import operators_of
-from raycluster_scene import CLUSTERS, POD_OBJECTS
 from rayclusters.golden_pods import PLAIN
 from raykeeper.api import labels
-from raykeeper.api.meta import JSON, ObjectKey
-from taking_over import KINDS, Stage
+from raykeeper.api.meta import ObjectKey
+from support.chronicle import Change, Chronicle
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operator_processes import operators_of
+from support.raycluster_scene import CLUSTERS, POD_OBJECTS, Scene
+from support.taking_over import Stage, clusters_end, clusters_rest_and_wake, groups_grow_and_shrink
 
+pytestmark = pytest.mark.interop
 OUR_VERSION = f"raykeeper-{version('raykeeper')}"
 QUICKLY = "--reconcile-concurrency=8"  # KubeRay's default is one cluster at a time
-SLOWLY = (QUICKLY, "--qps=30", "--burst=1")
-"""Flags, understood by both, for whom a test stops half-way."""
+SLOWLY = (QUICKLY, "--qps=5", "--burst=1")
+"""Flags, understood by both, for whom a test stops half-way: it has some seconds to see that half is there."""
 
 BIG = {
     "long": PLAIN.with_workers("small", replicas=24),
@@ -103,62 +105,13 @@ async def head_version(stage: Stage) -> str:
     return str(pod["metadata"]["annotations"][labels.KUBERAY_VERSION])
 
 
-async def groups_grow_and_shrink(stage: Stage) -> None:
-    plain, hosts, scaled = (stage.scene(name) for name in ("plain", "hosts", "autoscaled"))
-    (first,) = await plain.names("small")
-    await plain.patch(workerGroupSpecs=stage.groups("plain", replicas=3))
-    assert first in await plain.has_pods("small", 3)
-    await plain.patch(workerGroupSpecs=stage.groups("plain", replicas=1))
-    await plain.has_pods("small", 1)
-    await hosts.patch(workerGroupSpecs=stage.groups("hosts", replicas=1))
-    left = await hosts.has_pods("tpu", 2)
-    assert len({replica_of(pod) for pod in await hosts.pods() if pod["metadata"]["name"] in left}) == 1
-    (idle,) = await scaled.names("small")
-    named = {"workersToDelete": [idle]}  # as Ray's autoscaler does it
-    await scaled.patch(workerGroupSpecs=stage.groups("autoscaled", replicas=0, scaleStrategy=named))
-    await scaled.is_gone(idle, "small")
-    for scene in (plain, hosts, scaled):
-        await scene.becomes("ready")
-
-
-def replica_of(pod: JSON) -> str:
-    return str(pod["metadata"]["labels"][labels.REPLICA_NAME])
-
-
-async def clusters_rest_and_wake(stage: Stage) -> None:
-    awake, asleep = stage.scene("groups"), stage.scene("resting")
-    await awake.patch(suspend=True)
-    await asleep.patch(suspend=False)
-    await awake.becomes("suspended")
-    await asleep.becomes("ready")
-    assert await awake.pods() == []
-    await awake.patch(suspend=False)
-    await asleep.patch(suspend=True)
-    await awake.becomes("ready")
-    await asleep.becomes("suspended")
-
-
-async def clusters_end(stage: Stage) -> None:
-    """All go, and those that left something in Redis once a Job has cleaned it."""
-    chronicle = stage.chronicle()
-    for name in KINDS:
-        await stage.kube.delete(CLUSTERS, ObjectKey(stage.namespace, name))
-
-    async def look() -> bool:
-        return not await stage.kube.list(CLUSTERS, stage.namespace) and not await stage.pods()
-
-    await eventually(look, seconds=60)
-    jobs = {change.name for change in chronicle.changes() if change[:2] == ("ADDED", "Job")}
-    assert jobs == {"redis-redis-cleanup", "annotated-redis-cleanup"}
-
-
 async def test_what_kuberay_left_half_made_is_finished_without_a_doubled_pod(stage: Stage) -> None:
     chronicle = stage.chronicle()
     theirs = await stage.start_kuberay(*SLOWLY)
     await are_half_made(stage)
     await asyncio.to_thread(theirs.process.kill)
     await stage.start_ours()
-    await are_whole(stage)
+    await are_whole(stage, Scene.is_now)
     assert pods_of(chronicle, "ADDED") == {pod["metadata"]["name"] for pod in await stage.pods()}
     assert pods_of(chronicle, "DELETED") == set()
 
@@ -169,7 +122,7 @@ async def test_what_we_left_half_made_is_finished_by_kuberay_without_a_doubled_p
     ours.process.kill()
     chronicle = stage.chronicle()
     await stage.start_kuberay(QUICKLY)
-    await are_whole(stage)
+    await are_whole(stage, Scene.is_said_to_be)
     # Replicas that span hosts are all or nothing to KubeRay: it makes an incomplete one anew.
     assert {name for name in pods_of(chronicle, "DELETED") if "-tpu-" not in name} == set()
 
@@ -186,9 +139,9 @@ async def are_half_made(stage: Stage) -> None:
     assert len(await stage.pods()) < ALL_PODS
 
 
-async def are_whole(stage: Stage) -> None:
+async def are_whole(stage: Stage, has_state: Callable[[Scene, str], Awaitable[bool]]) -> None:
     for name in BIG:
-        await stage.scene(name).becomes("ready", seconds=60)
+        await eventually(partial(has_state, stage.scene(name), "ready"))
     assert len(await stage.pods()) == ALL_PODS
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from bed.control_plane import ControlPlane
-from conditions import eventually
-from kube_clients import connected
-from operating import operating
-from operator_rights import KUBERAYS_RULES, granted
-from raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
-from raykeeper.kube.resources import EVENTS, ROLES, SERVICE_ACCOUNTS
+from raykeeper.kube.resources import EVENTS, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS
 from raykeeper.operator.gates import FeatureGates, Gate
 from raykeeper.operator.settings import OperatorSettings
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operating import operating
+from support.operator_rights import KUBERAYS_RULES, granted
+from support.raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
 
 pytestmark = pytest.mark.usefixtures("kwok")
 
@@ -75,15 +75,35 @@ async def test_a_claim_is_made_and_let_go_of(access: Path, scene: Scene) -> None
         await eventually(lambda: is_told(scene, "UpdatedPVC"))
 
 
-async def test_a_repair_that_is_not_allowed_is_told_and_keeps_no_pod_from_being_made(
-    access: Path, scene: Scene
-) -> None:
+async def test_a_role_and_a_secret_are_repaired_and_nothing_is_refused(access: Path, scene: Scene) -> None:
     key = ObjectKey(scene.namespace, "demo")
+
+    async def rules() -> bool:
+        return bool((await scene.kube.get(ROLES, key)).get("rules"))
+
+    async def token() -> bool:
+        return bool((await scene.kube.get(SECRETS, key)).get("data"))
+
     async with operating(access, scene.namespace):
-        await scene.apply(a_raycluster(a_group("small", 1), enableInTreeAutoscaling=True))
+        await scene.apply(
+            a_raycluster(a_group("small", 1), enableInTreeAutoscaling=True, authOptions={"mode": "token"})
+        )
         await scene.becomes("ready")
         await scene.kube.merge_patch(ROLES, key, {"rules": []})
-        await eventually(lambda: is_told(scene, "FailedToUpdateRole"))
+        await eventually(rules)
+        await scene.kube.merge_patch(SECRETS, key, {"data": None})
+        await eventually(token)
         await scene.kube.merge_patch(SERVICE_ACCOUNTS, key, {"metadata": {"labels": {labels.CLUSTER: None}}})
-        await scene.patch(workerGroupSpecs=[a_group("small", 3)])
+        await scene.patch(
+            headGroupSpec={"template": {"spec": {**TEMPLATE["spec"], "serviceAccountName": "default"}}},
+            workerGroupSpecs=[a_group("small", 3)],
+        )
         await scene.becomes("ready")
+
+        async def is_bound_to_the_other_account() -> bool:
+            binding = await scene.kube.get(ROLE_BINDINGS, key)
+            return [subject["name"] for subject in binding["subjects"]] == ["default"]
+
+        await eventually(is_bound_to_the_other_account)
+    reasons = {event["reason"] for event in await scene.kube.list(EVENTS, scene.namespace)}
+    assert not {reason for reason in reasons if reason.startswith("FailedTo")}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from raykeeper.api import labels
 from raykeeper.api.meta import Object, ObjectKey, ObjectMeta, OwnerReference
 from raykeeper.api.raycluster import RAY_CLUSTERS
 from raykeeper.api.rayjob import RAY_JOBS
+from raykeeper.api.rayservice import RAY_SERVICES
 from raykeeper.kube.controllers.requeue import Requeue
 from raykeeper.operator.controllers import ControllerRow, unattended
 from raykeeper.operator.kinds import WATCHED_PODS, WATCHED_RAYCLUSTERS
-from raykeeper.operator.watches import Watch, any_change, controlled_by, itself, more_than_status
+from raykeeper.operator.watches import Watch, any_change, controlled_by, itself, more_than_status, originated_from
 
 OWNER = OwnerReference("RayCluster", "first", "uid-1", "ray.io/v1", controller=True)
 
@@ -90,3 +92,11 @@ def test_a_watch_says_how_long_to_wait_for_more_of_the_same() -> None:
     item = an_object()
     handler(None, item)
     assert asked == [(item.key, 0.2)]
+
+
+def test_what_carries_the_name_of_a_rayservice_asks_for_its_reconcile() -> None:
+    marks = {labels.ORIGINATED_FROM_CRD: "RayService", labels.ORIGINATED_FROM_CR_NAME: "web"}
+    slice_ = Object(ObjectMeta(name="web-serve-svc-x", namespace="ns", labels=marks))
+    assert list(originated_from(RAY_SERVICES)(slice_)) == [ObjectKey("ns", "web")]
+    assert list(originated_from(RAY_JOBS)(slice_)) == []
+    assert list(originated_from(RAY_SERVICES)(Object(ObjectMeta(name="x", namespace="ns")))) == []

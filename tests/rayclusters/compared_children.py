@@ -38,10 +38,11 @@ def differences(cluster: str, theirs: Sequence[JSON], ours: Sequence[JSON]) -> I
 
 def comparable(cluster: JSON, children: Sequence[JSON], version: str) -> list[JSON]:
     """Children without what the server chose for them, and without what is random in them."""
-    return [_without_choices(child) for child in normalised(cluster, children, version)]
+    return [without_choices(child) for child in normalised(cluster, children, version)]
 
 
-def _without_choices(child: JSON) -> JSON:
+def without_choices(child: JSON) -> JSON:
+    """A child without what the server chose for it."""
     metadata = {name: value for name, value in child["metadata"].items() if name not in OF_THE_SERVER}
     annotations = metadata.get("annotations", {})
     if labels.RECREATE_HASH in annotations:  # each operator has its own, which is why the version stands beside it

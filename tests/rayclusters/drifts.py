@@ -9,7 +9,8 @@ from typing import Any
 from rayclusters.children_cases import OWN_HEAD_SERVICE, WITH_ADDRESS, with_ingress, with_ports
 from rayclusters.manifests import ClusterBuilder, a_cluster
 from raykeeper.api.meta import JSON
-from raykeeper.operator.raycluster.children.desired import ChildKey, ChildSettings
+from raykeeper.operator.raycluster.children.desired import ChildSettings
+from raykeeper.operator.shared.children.keys import ChildKey
 
 HEAD_SERVICE = ChildKey("Service", "rc-head-svc")
 INGRESS = ChildKey("Ingress", "rc-head-ingress")
@@ -121,14 +122,6 @@ MEDDLINGS = [
     ),
     Meddling("the Role's rules are changed", AUTOSCALED, ROLE, {"rules": []}),
     Meddling("the Role's labels are changed", AUTOSCALED, ROLE, _metadata(labels=RAY_VERSION_LABEL)),
-    Meddling("the binding's subjects are removed", AUTOSCALED, ROLE_BINDING, {"subjects": None}),
-    Meddling(
-        "the binding has another subject",
-        AUTOSCALED,
-        ROLE_BINDING,
-        {"subjects": [{"kind": "ServiceAccount", "name": "x", "namespace": "default"}]},
-    ),
-    Meddling("the account's labels are removed", AUTOSCALED, SERVICE_ACCOUNT, _metadata(labels=None)),
     Meddling("the Ingress has other rules", with_ingress(), INGRESS, _spec(rules=[{"host": "x.example.com"}])),
     Meddling("the Ingress has TLS", with_ingress(), INGRESS, _spec(tls=[{"secretName": "x"}])),
     Meddling(
@@ -142,7 +135,19 @@ MEDDLINGS = [
     Meddling("the Secret's labels are removed", WITH_TOKEN, SECRET, _metadata(labels=None)),
 ]
 
+MENDED_BY_REPLACEMENT = [
+    Meddling("the binding's subjects are removed", AUTOSCALED, ROLE_BINDING, {"subjects": None}),
+    Meddling(
+        "the binding has another subject",
+        AUTOSCALED,
+        ROLE_BINDING,
+        {"subjects": [{"kind": "ServiceAccount", "name": "x", "namespace": "default"}]},
+    ),
+]
+
 LEFT_ALONE = [
+    Meddling("labels of an account", AUTOSCALED, SERVICE_ACCOUNT, _metadata(labels=None)),
+    Meddling("labels of a binding", AUTOSCALED, ROLE_BINDING, _metadata(labels=None)),
     Meddling("another's annotation", ANNOTATED, HEAD_SERVICE, _metadata(annotations={"cloud.example.com/lb": "1"})),
     Meddling("another's label", a_cluster(), HEAD_SERVICE, _metadata(labels={"team": "ml"})),
     Meddling("a field that nobody asked for", a_cluster(), HEAD_SERVICE, _spec(sessionAffinity="ClientIP")),
@@ -221,6 +226,7 @@ CHANGES = [
         AUTOSCALED,
         AUTOSCALED.with_head_pod(serviceAccountName="default"),
         ROLE_BINDING,
+        replaced_because="other subjects",
     ),
 ]
 

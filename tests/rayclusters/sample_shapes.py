@@ -1,5 +1,5 @@
 """RayClusters of the shapes that KubeRay's users start from: a command of their own, certificates, log shippers,
-proxies beside Ray, dashboards with more ports, profilers, TPU slices, empty lists that editors leave behind.
+proxies beside Ray, sandboxes, dashboards with more ports, profilers, TPU slices, empty lists that editors leave behind.
 """
 
 from __future__ import annotations
@@ -49,6 +49,15 @@ SHIPPER: Final[JSON] = {
     "volumeMounts": [{"mountPath": "/tmp/ray", "name": "ray-logs"}],
 }
 LOGS: Final[JSON] = {"volumes": [{"name": "ray-logs", "emptyDir": {}}]}
+SANDBOXED: Final[JSON] = {
+    "lifecycle": {"postStart": {"exec": {"command": ["/bin/sh", "-c", "/install/runsc.sh >/tmp/runsc.log 2>&1"]}}},
+    "securityContext": {
+        "seccompProfile": {"type": "Unconfined"},
+        "appArmorProfile": {"type": "Unconfined"},
+        "capabilities": {"add": ["SYS_ADMIN", "NET_ADMIN"]},
+    },
+    "resources": SIZE,
+}
 TPU_SLICE: Final[JSON] = {
     "nodeSelector": {
         "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
@@ -112,6 +121,7 @@ SAMPLES: Final = {
             },
         }
     ).with_workers(replicas=1),
+    "sample-of-a-sandbox": PLAIN.with_head_container(**SANDBOXED).with_workers(replicas=1, container=SANDBOXED),
     "sample-of-a-queue": PLAIN.labelled(
         {"kueue.x-k8s.io/queue-name": "user-queue", "volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}
     ).with_workers(replicas=1),

@@ -10,8 +10,8 @@ from typing import Any
 
 from rayclusters.manifests import ClusterBuilder, a_cluster
 from raykeeper.api.meta import JSON
+from raykeeper.operator.api_server_facts import ApiServerFacts
 from raykeeper.operator.gates import FeatureGates, Gate
-from raykeeper.operator.surroundings import Surroundings
 
 DEFAULT_GATES = FeatureGates()
 HISTORY = FeatureGates({Gate.HISTORY_SERVER: True})
@@ -20,7 +20,7 @@ NETWORK_POLICY = FeatureGates({Gate.NETWORK_POLICY: True})
 MTLS = FeatureGates({Gate.MTLS: True})
 NO_DELETION_POLICY = FeatureGates({Gate.RAYJOB_DELETION_POLICY: False})
 
-WITH_CERT_MANAGER = Surroundings((1, 36), is_openshift=False, has_cert_manager=True)
+WITH_CERT_MANAGER = ApiServerFacts((1, 36), is_openshift=False, has_cert_manager=True)
 """So that specs which ask for encryption are judged by the other rules."""
 
 HEAD = "spec.headGroupSpec"
@@ -68,6 +68,10 @@ def with_tls() -> ClusterBuilder:
     return a_cluster().with_spec(tlsOptions={"enabled": True})
 
 
+def a_group(number: int) -> JSON:
+    return {"groupName": f"g{number}", "template": {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}}
+
+
 S3 = (("STORAGE_BACKEND", "S3"), ("S3_REGION", "eu"))
 ANY_INGRESS: JSON = {"ingressRules": [{"from": [{"podSelector": {}}]}]}
 ANY_EGRESS: JSON = {"egressRules": [{"to": [{"podSelector": {}}]}]}
@@ -98,6 +102,24 @@ UPGRADE = [
 ]
 
 GROUPS = [
+    Case(
+        "the worker groups of a cluster are at most a thousand",
+        a_cluster().with_spec(workerGroupSpecs=[a_group(number) for number in range(1000)]),
+        a_cluster().with_spec(workerGroupSpecs=[a_group(number) for number in range(1001)]),
+        "spec.workerGroupSpecs",
+    ),
+    Case(
+        "the pods of all groups are at most a hundred thousand",
+        a_cluster().with_workers(replicas=50_000, numOfHosts=2),
+        a_cluster().with_workers(replicas=3_000_000),
+        f"{WORKERS}.replicas",
+    ),
+    Case(
+        "hosts count as pods",
+        a_cluster().with_workers(replicas=0, numOfHosts=2**31 - 1),
+        a_cluster().with_workers(replicas=1, numOfHosts=2**31 - 1),
+        f"{WORKERS}.replicas",
+    ),
     Case(
         "1: the head has a container",
         a_cluster(),
@@ -429,6 +451,7 @@ HISTORY_SERVER = [
             ("connection_string", "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_URL"),
             ("workload_identity", "AZURE_STORAGE_ACCOUNT_URL", "AZURE_STORAGE_CONNECTION_STRING"),
             ("default", "AZURE_STORAGE_ACCOUNT_URL", "AZURE_STORAGE_CONNECTION_STRING"),
+            (" Connection_String ", "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_URL"),
         ]
     ),
     *(
@@ -449,6 +472,13 @@ HISTORY_SERVER = [
             "OWNER_NAME",
             "EVENTS_PORT",
         ]
+    ),
+    Case(
+        "15: a variable that the storage needs has a value",
+        with_collector(("STORAGE_BACKEND", "gcs"), ("GCS_BUCKET", "b")),
+        with_collector(("STORAGE_BACKEND", "gcs"), ("GCS_BUCKET", "")),
+        f"{COLLECTOR}.env[GCS_BUCKET]",
+        HISTORY,
     ),
     Case(
         "15: no other container has the collector's name",

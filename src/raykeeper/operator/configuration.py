@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-import yaml
 
 from raykeeper.api.meta import JSON
 from raykeeper.errors import Misconfigured
+
+if TYPE_CHECKING:
+    import yaml
 
 API_VERSION, KIND = "config.ray.io/v1alpha1", "Configuration"
 
@@ -59,10 +61,7 @@ def read_configuration(path: Path) -> Configuration:
 
 def parse_configuration(text: str) -> Configuration:
     """The Configuration in a YAML or JSON text. Raises `ValueError` with one sentence on what is wrong."""
-    try:
-        document = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - derived from the safe loader
-    except yaml.YAMLError as exc:
-        raise ValueError(_in_one_line(exc)) from exc
+    document = _document(text)
     if not isinstance(document, dict):
         raise ValueError(f"it must hold one {KIND} of {API_VERSION}")  # noqa: TRY004 - wrong content, not our types
     try:
@@ -87,19 +86,29 @@ def _unnamed(configuration: Configuration) -> Iterator[str]:
                 yield f"{field}[{index}]"
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """Refuses a mapping that names a key twice, of which YAML would silently drop the first."""
+def _document(text: str) -> Any:
+    """What the text says; a mapping that names a key twice, of which YAML would silently drop the first, is refused."""
+    import yaml  # here, since most operators have no file, and at a limit of 100m this is half a second
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} is there twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
+    class StrictLoader(yaml.SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            seen = set()
+            for key, _ in node.value:
+                if key.value in seen:
+                    cause = f"key {key.value!r} is there twice"
+                    raise yaml.constructor.ConstructorError(None, None, cause, key.start_mark)
+                seen.add(key.value)
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(text, Loader=StrictLoader)  # noqa: S506 - derived from the safe loader
+    except yaml.MarkedYAMLError as exc:
+        raise ValueError(_in_one_line(exc)) from exc
+    except yaml.YAMLError as exc:
+        raise ValueError(" ".join(str(exc).split())) from exc
 
 
-def _in_one_line(exc: yaml.YAMLError) -> str:
-    if isinstance(exc, yaml.MarkedYAMLError) and exc.problem_mark is not None:
+def _in_one_line(exc: yaml.MarkedYAMLError) -> str:
+    if exc.problem_mark is not None:
         return f"line {exc.problem_mark.line + 1}: {exc.problem}"
     return " ".join(str(exc).split())

@@ -9,14 +9,17 @@ from raykeeper.clock import Clock
 from raykeeper.kube.client import Kube
 from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.metrics import KubeMetrics
+from raykeeper.operator.api_server_facts import ApiServerFacts
+from raykeeper.operator.rayhead.client import Heads
+from raykeeper.operator.rayhead.poller import HeadPoller
+from raykeeper.operator.schedulers.interface import Scheduler
 from raykeeper.operator.settings import OperatorSettings
-from raykeeper.operator.surroundings import Surroundings
 from raykeeper.operator.watches import Informers
 
 
 @dataclass(frozen=True)
 class Context:
-    """Shared by all controllers of a process."""
+    """Shared by all controllers of one term of leading. The next term makes its controllers anew."""
 
     kube: Kube
     """Its writes are withheld unless this process leads."""
@@ -25,7 +28,13 @@ class Context:
     recorder: Callable[[str], EventRecorder]
     """Makes a recorder of Kubernetes Events in the name of a controller, such as `raycluster-controller`."""
     settings: OperatorSettings
-    surroundings: Surroundings
+    api_server: ApiServerFacts
     metrics: KubeMetrics
-    """Metrics of its own go into its `registry`."""
+    """Counts go on from term to term, so a controller registers none of its own while it is made."""
     clock: Clock
+    scheduler: Scheduler
+    """Starts the pods of a cluster together, or does not."""
+    heads: Heads
+    """Makes clients of Ray heads: for orders, which are awaited, and for questions."""
+    polls: HeadPoller
+    """Asks heads in the background; a change of an answer wakes the controller of the kind that asked."""

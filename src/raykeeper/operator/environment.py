@@ -20,5 +20,8 @@ VARIABLES = {
     ),
     "RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": "Seconds a head may be silent before its job failed; default 300.",
     "RAYKEEPER_LOG_LEVEL": "Log level where `--zap-log-level` is not given: debug, info, warning or error.",
+    "RAYKEEPER_SUBMITTER_IMAGE": (
+        "Image with `/submitter` for RayJobs without a submitterPodTemplate; default is the image of their head."
+    ),
     "USE_INGRESS_ON_OPENSHIFT": "`true` makes an Ingress also where OpenShift's Routes are served.",
 }

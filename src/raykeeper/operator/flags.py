@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raykeeper.settings.flags import Flag
-from raykeeper.settings.values import parse_decimal, parse_integer, parse_switch
+from raykeeper.settings.values import parse_decimal, parse_duration, parse_integer, parse_switch
 
 FLAGS = (
     Flag(
@@ -27,8 +27,26 @@ FLAGS = (
     ),
     Flag(
         "leader-election-namespace",
-        "Namespace of that Lease; the pod's own where not given.",
+        "Namespace of that Lease. Default: the pod's own.",
         "leaderElectionNamespace",
+    ),
+    Flag(
+        "leader-elect-lease-duration",
+        "How long another replica waits after the last renewal it saw, in whole seconds.",
+        parse=parse_duration,
+        default="15s",
+    ),
+    Flag(
+        "leader-elect-renew-deadline",
+        "How long a leader that cannot renew goes on; below the lease duration.",
+        parse=parse_duration,
+        default="10s",
+    ),
+    Flag(
+        "leader-elect-retry-period",
+        "Time between two tries to get or renew the lease; 1.2 times it must be below the renew deadline.",
+        parse=parse_duration,
+        default="2s",
     ),
     Flag(
         "reconcile-concurrency",
@@ -37,12 +55,17 @@ FLAGS = (
         parse_integer,
         "16",
     ),
-    Flag("watch-namespace", "Namespaces to work in, separated by commas; all where not given.", "watchNamespace"),
+    Flag("watch-namespace", "Namespaces to work in, separated by commas. Default: all.", "watchNamespace"),
+    Flag(
+        "other-installations",
+        "What other operators cover that do not say so themselves, by the namespace of their lease, such as "
+        "kuberay-a=team-a,team-b;kuberay-c=team-c.",
+    ),
     Flag("log-file-path", "Also write the log to this file, rotated at 500 MB with ten kept.", "logFile"),
-    Flag("log-file-encoder", "Shape of the lines in the file: json or console.", "logFileEncoder", default="json"),
+    Flag("log-file-encoder", "Log format in the file: json or console.", "logFileEncoder", default="json"),
     Flag(
         "log-stdout-encoder",
-        "Shape of the lines on standard output: json or console.",
+        "Log format on standard output: json or console.",
         "logStdoutEncoder",
         default="json",
     ),
@@ -79,7 +102,7 @@ FLAGS = (
     ),
     Flag(
         "zap-log-level",
-        "Lines below this are not written: debug, info, warning, error, panic, or a number for debug.",
+        "Lowest level that is logged: debug, info, warning, error, panic, or a number for debug.",
         default="info",
     ),
     Flag("zap-devel", "The log level is debug where none is given.", parse=parse_switch),

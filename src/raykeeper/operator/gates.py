@@ -26,10 +26,12 @@ class GateFacts:
     name: str
     stage: Stage
     is_on: bool
-    """Where nobody says otherwise; KubeRay's default."""
+    """Where nobody says otherwise; KubeRay's default but for RayCronJob, which is off there."""
     meaning: str
     missing: str = ""
     """What this version lacks, so that the gate cannot be turned on; empty where it lacks nothing."""
+    needs_kubernetes: tuple[int, int] = (1, 0)
+    """The oldest API server that has what the feature rests on."""
 
 
 class Gate(Enum):
@@ -47,15 +49,13 @@ class Gate(Enum):
     INCREMENTAL_UPGRADE = GateFacts(
         "RayServiceIncrementalUpgrade", Stage.BETA, True, "upgrades of a RayService that move traffic step by step"
     )
-    RAYCRONJOB = GateFacts(
-        "RayCronJob", Stage.ALPHA, False, "the kind RayCronJob", "this version does not run RayCronJobs"
-    )
+    RAYCRONJOB = GateFacts("RayCronJob", Stage.ALPHA, True, "the kind RayCronJob")
     SIDECAR_SUBMITTER_RESTART = GateFacts(
         "SidecarSubmitterRestart",
         Stage.ALPHA,
         False,
         "restarts of a failed submitter sidecar",
-        "this version does not run RayJobs",
+        needs_kubernetes=(1, 35),
     )
     NETWORK_POLICY = GateFacts(
         "RayClusterNetworkPolicy",
@@ -77,13 +77,7 @@ class Gate(Enum):
     HISTORY_SERVER = GateFacts(
         "RayClusterHistoryServer", Stage.ALPHA, False, "a collector for the history server in every Ray pod"
     )
-    KUBERNETES_WAS = GateFacts(
-        "KubernetesWAS",
-        Stage.ALPHA,
-        False,
-        "gang scheduling by Kubernetes itself",
-        "this version does no gang scheduling",
-    )
+    KUBERNETES_WAS = GateFacts("KubernetesWAS", Stage.ALPHA, False, "gang scheduling by Kubernetes' own workload API")
 
 
 _GATES = {gate.value.name: gate for gate in Gate}
@@ -98,6 +92,18 @@ class FeatureGates:
 
     def is_on(self, gate: Gate) -> bool:
         return self.switched.get(gate, gate.value.is_on)
+
+    def check(self, kubernetes: tuple[int, int]) -> None:
+        """Raise `Misconfigured` for a gate that is on and needs a later Kubernetes."""
+        for gate in Gate:
+            needed = gate.value.needs_kubernetes
+            if self.is_on(gate) and kubernetes < needed:
+                cause = f"it needs Kubernetes {_dotted(needed)}, and the API server is {_dotted(kubernetes)}"
+                raise Misconfigured(FLAG, f"{gate.value.name}=true", cause)
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
 
 
 def parse_gates(text: str) -> FeatureGates:

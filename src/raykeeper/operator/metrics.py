@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from raykeeper.api.labels import ORIGINATED_FROM_CRD
 from raykeeper.api.meta import Object
-from raykeeper.operator.raycluster.conditions import PROVISIONED
+from raykeeper.api.raycluster import PROVISIONED
 
 _IDENTITY = ("name", "namespace", "uid")
 
@@ -44,10 +44,14 @@ def new_registry() -> CollectorRegistry:
 
 
 class RayClusterCollector(Collector):
-    """One series per cluster and metric, gone with the cluster."""
+    """One series per cluster and metric, gone with the cluster.
+
+    A scrape is answered by the event loop that does the work, so a status is decoded once, not with every scrape.
+    """
 
     def __init__(self, clusters: Iterable[Object]) -> None:
         self._clusters = clusters
+        self._known: dict[tuple[str, str], _Condition | None] = {}  # by uid and resource version
 
     def describe(self) -> Iterable[Metric]:
         """Names alone, so that registering does not walk the cache."""
@@ -55,10 +59,12 @@ class RayClusterCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         info, provisioned, seconds = _families()
+        known, self._known = self._known, {}
         for cluster in self._clusters:
             metadata = cluster.metadata
             identity = [metadata.name, metadata.namespace, metadata.uid]
-            condition = _provisioned(cluster)
+            version = (metadata.uid, metadata.resource_version)
+            condition = self._known[version] = known[version] if version in known else _provisioned(cluster)
             is_provisioned = condition is not None and condition.status == "True"
             info.add_metric([*identity, metadata.labels.get(ORIGINATED_FROM_CRD, "None")], 1)
             provisioned.add_metric([*identity, str(is_provisioned).lower()], 1)

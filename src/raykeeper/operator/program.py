@@ -30,4 +30,4 @@ class Program:
         """Our installation. Its Lease is where the settings say, else with the pod or the kubeconfig's context."""
         leadership = self.settings.leadership
         namespace = leadership.lease_namespace or self.kube.connection.namespace
-        return Ours(namespace, leadership.covers, self.identity)
+        return Ours(namespace, leadership.covers, self.identity, leadership.others)

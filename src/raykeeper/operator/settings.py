@@ -8,6 +8,7 @@ from pathlib import Path
 
 from raykeeper.api.meta import JSON
 from raykeeper.kube.leader.installations import Coverage
+from raykeeper.kube.leader.lease import ElectionSettings
 from raykeeper.kube.serving.server import ServingSettings
 from raykeeper.logs import LogSettings
 from raykeeper.operator.gates import FeatureGates
@@ -35,8 +36,12 @@ class LeadershipSettings:
     """Agree on one replica through a Lease (`--enable-leader-election`, file `enableLeaderElection`)."""
     lease_namespace: str | None = None
     """Where that Lease is (`--leader-election-namespace`, file `leaderElectionNamespace`); None is the pod's own."""
+    election: ElectionSettings = field(default_factory=ElectionSettings)
+    """How it is held (`--leader-elect-lease-duration`, `...-renew-deadline`, `...-retry-period`)."""
     covers: Coverage = field(default_factory=Coverage)
     """Namespaces whose objects are worked on (`--watch-namespace`, file `watchNamespace`); none named means all."""
+    others: Mapping[str, Coverage] = field(default_factory=dict)
+    """What other installations that do not say so cover, by the namespace of their Lease (`--other-installations`)."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,8 @@ class RayClusterSettings:
     """How RayClusters are reconciled."""
 
     requeue_seconds: int = 300
-    """Each cluster is looked at this often though nothing happened (`RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV`)."""
+    """Each cluster is looked at this often though nothing happened, give or take a tenth; with 0, never
+    (`RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV`)."""
     head_service_has_ip: bool = False
     """The head Service gets a cluster IP instead of being headless (`ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE`)."""
     may_shrink_autoscaled_groups: bool = False
@@ -91,6 +97,9 @@ class RayJobSettings:
     """A job whose head does not answer for this long has failed (`RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS`)."""
     deletes_finished: bool = False
     """The RayJob goes with its cluster (`DELETE_RAYJOB_CR_AFTER_JOB_FINISHES`, file `deleteRayJobAfterJobFinishes`)."""
+    submitter_image: str = ""
+    """Image with the program `/submitter` for RayJobs without a `submitterPodTemplate` (`RAYKEEPER_SUBMITTER_IMAGE`);
+    when empty the head's own."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,8 @@ class OperatorSettings:
     """Objects of a kind reconciled at once (`--reconcile-concurrency`, file `reconcileConcurrency`); 0 means 16."""
     has_object_metrics: bool = False
     """Serve the kuberay_* metrics about Ray objects (`--enable-metrics`, file `enableMetrics`)."""
+    batch_scheduler: str = ""
+    """What starts the pods of a cluster together (`--batch-scheduler`, file `batchScheduler`); none when empty."""
     pods: PodSettings = field(default_factory=PodSettings)
     """Ray pods."""
     raycluster: RayClusterSettings = field(default_factory=RayClusterSettings)

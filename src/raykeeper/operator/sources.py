@@ -13,18 +13,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from raykeeper.api.syntax import is_dns_1123_label
 from raykeeper.errors import Misconfigured
-from raykeeper.kube.leader.installations import Coverage, parse_coverage
+from raykeeper.kube.leader.installations import Coverage, parse_coverage, parse_others
+from raykeeper.kube.leader.lease import JITTER, ElectionSettings
 from raykeeper.kube.serving.server import ServingSettings
 from raykeeper.operator.configuration import API_VERSION, KIND, Configuration, read_configuration
 from raykeeper.operator.flags import FLAGS, WITHOUT_EFFECT
-from raykeeper.operator.gates import parse_gates
+from raykeeper.operator.gates import FLAG as GATES_FLAG
+from raykeeper.operator.gates import FeatureGates, Gate, parse_gates
 from raykeeper.operator.logs import log_settings
-from raykeeper.operator.schedulers import check_scheduler
+from raykeeper.operator.schedulers.choice import chosen_name
+from raykeeper.operator.schedulers.kubernetes_was import KubernetesWas
 from raykeeper.operator.settings import (
     ClientSettings,
     LeadershipSettings,
@@ -63,16 +67,17 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         raise Misconfigured("ENABLE_WEBHOOKS", "true", "this version has no webhooks")
     said = _said(given)
     fields = said.fields
-    _check_scheduler(said)
+    gates = parse_gates(given.get("feature-gates", ""))
     return OperatorSettings(
         logs=log_settings(given, variables, fields, said.name),
         serving=_serving(said),
         client=_client(said, given),
-        leadership=_leadership(said),
-        gates=parse_gates(given.get("feature-gates", "")),
+        leadership=_leadership(said, given),
+        gates=gates,
         reconcile_concurrency=_count(said, "reconcileConcurrency", fields.reconcile_concurrency)
         or OperatorSettings.reconcile_concurrency,
         has_object_metrics=fields.enable_metrics or False,
+        batch_scheduler=_batch_scheduler(said, gates),
         pods=_pods(fields, variables),
         raycluster=_raycluster(variables),
         rayjob=_rayjob(fields, variables),
@@ -99,13 +104,21 @@ def _ignored(given: Mapping[str, str], *, beside_file: bool) -> list[str]:
     return [f"--{name}" for name in given if name in superseded or name in WITHOUT_EFFECT]
 
 
-def _check_scheduler(said: _Said) -> None:
-    check_scheduler(
-        said.name("batchScheduler"),
+def _batch_scheduler(said: _Said, gates: FeatureGates) -> str:
+    setting = said.name("batchScheduler")
+    name = chosen_name(
+        setting,
         said.fields.batch_scheduler or "",
         said.name("enableBatchScheduler"),
         is_legacy=said.fields.enable_batch_scheduler or False,
     )
+    gate = Gate.KUBERNETES_WAS
+    if not gates.is_on(gate):
+        return name
+    if name:
+        cure = f"{setting} asks for {name}, and there is one scheduler at a time; use one of them"
+        raise Misconfigured(GATES_FLAG, f"{gate.value.name}=true", cure)
+    return KubernetesWas.name
 
 
 def _serving(said: _Said) -> ServingSettings:
@@ -127,15 +140,51 @@ def _client(said: _Said, given: Mapping[str, str]) -> ClientSettings:
     )
 
 
-def _leadership(said: _Said) -> LeadershipSettings:
+def _leadership(said: _Said, given: Mapping[str, str]) -> LeadershipSettings:
     fields = said.fields
     if fields.leader_election_namespace:
         _check_namespace(said.name("leaderElectionNamespace"), fields.leader_election_namespace)
     return LeadershipSettings(
         is_elected=fields.enable_leader_election is not False,
         lease_namespace=fields.leader_election_namespace or None,
+        election=_election(parse_values(FLAGS, given)),
         covers=_coverage(said.name("watchNamespace"), fields.watch_namespace or ""),
+        others=_others(given.get("other-installations", "")),
     )
+
+
+def _others(text: str) -> Mapping[str, Coverage]:
+    setting = "--other-installations"
+    try:
+        others = parse_others(text)
+    except ValueError as exc:
+        raise Misconfigured(setting, text, str(exc)) from exc
+    for namespace in sorted({*others, *(name for covers in others.values() for name in covers.namespaces)}):
+        _check_namespace(setting, namespace)
+    return others
+
+
+_LEASE_DURATION, _RENEW_DEADLINE, _RETRY_PERIOD = (
+    "leader-elect-lease-duration",
+    "leader-elect-renew-deadline",
+    "leader-elect-retry-period",
+)
+
+
+def _election(values: Mapping[str, Any]) -> ElectionSettings:
+    """The three durations, which must fit together, also where only one of them is given."""
+    duration = values.get(_LEASE_DURATION, float(ElectionSettings.lease_duration))
+    deadline = values.get(_RENEW_DEADLINE, ElectionSettings.renew_deadline)
+    period = values.get(_RETRY_PERIOD, ElectionSettings.retry_period)
+    if duration != int(duration):
+        raise Misconfigured(f"--{_LEASE_DURATION}", f"{duration:g}s", "a Lease counts in whole seconds")
+    if not deadline < duration:
+        cure = f"it must be below --{_LEASE_DURATION}, which is {duration:g}s"
+        raise Misconfigured(f"--{_RENEW_DEADLINE}", f"{deadline:g}s", cure)
+    if not period * (1 + JITTER) < deadline:
+        cure = f"{1 + JITTER:g} times it must be below --{_RENEW_DEADLINE}, which is {deadline:g}s"
+        raise Misconfigured(f"--{_RETRY_PERIOD}", f"{period:g}s", cure)
+    return ElectionSettings(int(duration), deadline, period)
 
 
 def _coverage(setting: str, text: str) -> Coverage:
@@ -175,7 +224,7 @@ def _pods(fields: Configuration, variables: Variables) -> PodSettings:
 def _raycluster(variables: Variables) -> RayClusterSettings:
     default = RayClusterSettings.requeue_seconds
     return RayClusterSettings(
-        requeue_seconds=variables.seconds("RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV", default),
+        requeue_seconds=variables.seconds("RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV", default, at_least=0),
         head_service_has_ip=variables.is_on("ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE"),
         may_shrink_autoscaled_groups=variables.is_on("ENABLE_RANDOM_POD_DELETE"),
         cleans_up_redis=variables.is_not_off("ENABLE_GCS_FT_REDIS_CLEANUP"),
@@ -190,4 +239,5 @@ def _rayjob(fields: Configuration, variables: Variables) -> RayJobSettings:
         variables.seconds("RAYJOB_DEPLOYMENT_STATUS_TRANSITION_GRACE_PERIOD_SECONDS", grace),
         variables.seconds("RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS", timeout),
         deletes_finished=deletes if deletes is not None else fields.delete_ray_job_after_job_finishes or False,
+        submitter_image=variables.text("RAYKEEPER_SUBMITTER_IMAGE") or "",
     )

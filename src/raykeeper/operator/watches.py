@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
+from raykeeper.api import labels
 from raykeeper.api.meta import Object, ObjectKey, Resource
 from raykeeper.clock import Clock
 from raykeeper.kube.client import Kube
 from raykeeper.kube.informers.cache import Cache, IndexFunction
 from raykeeper.kube.informers.informer import Handler, Informer
+from raykeeper.kube.informers.reflector import WatchSettings
 from raykeeper.kube.metrics import KubeMetrics
-from raykeeper.operator.surroundings import Surroundings
+from raykeeper.kube.rights import may
+from raykeeper.operator.api_server_facts import ApiServerFacts
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - reads as "object" beside T for "anything"
 
 
-def everywhere(_surroundings: Surroundings) -> bool:
+def everywhere(_api_server: ApiServerFacts) -> bool:
     """Every API server has this kind."""
     return True
 
@@ -32,7 +35,7 @@ class WatchedKind(Generic[O]):
     """Label selector in Kubernetes' spelling; what it leaves out is neither sent to us nor kept."""
     indexes: Mapping[str, IndexFunction[O]] = field(default_factory=dict)
     """Ways to find objects in the cache."""
-    is_served: Callable[[Surroundings], bool] = everywhere
+    is_served: Callable[[ApiServerFacts], bool] = everywhere
     """Where the API server has this kind; elsewhere a cache of it would never fill."""
 
 
@@ -69,6 +72,20 @@ def controlled_by(kind: Resource[Any]) -> Callable[[Object], Iterable[ObjectKey]
     return owners
 
 
+def originated_from(kind: Resource[Any]) -> Callable[[Object], Iterable[ObjectKey]]:
+    """A change of an object asks for the reconcile of the RayJob or RayService whose name its labels carry, though
+    another may control it: the EndpointSlices of a service, the serve service of a cluster.
+    """
+
+    def origins(item: Object) -> Iterable[ObjectKey]:
+        marks = item.metadata.labels
+        name = marks.get(labels.ORIGINATED_FROM_CR_NAME)
+        if name and marks.get(labels.ORIGINATED_FROM_CRD) == kind.kind:
+            yield ObjectKey(item.metadata.namespace, name)
+
+    return origins
+
+
 @dataclass(frozen=True)
 class Watch(Generic[O]):
     """Changes of one kind that a controller reacts to."""
@@ -93,12 +110,44 @@ class Watch(Generic[O]):
         return on_change
 
 
+@dataclass(frozen=True)
+class Scope:
+    """How the API server is followed."""
+
+    is_wide: bool = False
+    """One watch of all namespaces instead of one of each: what is of others is dropped when it comes."""
+    streams_lists: bool = False
+    """The API server can begin a watch with what there is. Kinds that other servers may serve are left out of it."""
+
+
+SEPARATE_WATCHES = 4
+"""Up to so many namespaces each has its own watches. A watch is a connection, and 19 kinds are followed."""
+STREAMING_SINCE = (1, 32)
+
+
+async def choose_scope(
+    kube: Kube, namespaces: Collection[str], kinds: Iterable[Resource[Any]], kubernetes: tuple[int, int]
+) -> Scope:
+    """How to follow these kinds in these namespaces (none means all) with the rights we have."""
+    streams_lists = kubernetes >= STREAMING_SINCE
+    if len(namespaces) <= SEPARATE_WATCHES:
+        return Scope(streams_lists=streams_lists)
+    questions = [may(kube, verb, kind) for kind in {str(kind): kind for kind in kinds}.values() for verb in _FOLLOWING]
+    return Scope(is_wide=all(await asyncio.gather(*questions)), streams_lists=streams_lists)
+
+
+_FOLLOWING = ("list", "watch")
+
+
 class Informers:
     """One informer for each kind, shared by all who ask before they are started."""
 
-    def __init__(self, kube: Kube, namespaces: Iterable[str], metrics: KubeMetrics, clock: Clock) -> None:
+    def __init__(
+        self, kube: Kube, namespaces: Iterable[str], metrics: KubeMetrics, clock: Clock, scope: Scope | None = None
+    ) -> None:
         self._kube = kube
         self._namespaces = tuple(sorted(namespaces))
+        self._scope = scope or Scope()
         self._metrics = metrics
         self._clock = clock
         self._informers: dict[WatchedKind[Any], Informer[Any]] = {}
@@ -114,8 +163,10 @@ class Informers:
                 kind.resource,
                 self._metrics,
                 namespaces=self._namespaces,
+                is_wide=self._scope.is_wide,
                 labels=kind.labels,
                 indexes=kind.indexes,
+                settings=WatchSettings(streams_lists=self._scope.streams_lists and kind.is_served is everywhere),
                 clock=self._clock,
             )
         return cast(Informer[O], self._informers[kind])
@@ -123,6 +174,11 @@ class Informers:
     def cache(self, kind: WatchedKind[O]) -> Cache[O]:
         """The objects of that kind as far as they are known here."""
         return self.of(kind).cache
+
+    def drop_handlers(self) -> None:
+        """Forget whoever reacted to changes; the caches go on."""
+        for informer in self._informers.values():
+            informer.drop_handlers()
 
     async def run(self) -> None:
         """Follow the server until cancelled."""

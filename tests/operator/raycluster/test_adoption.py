@@ -10,10 +10,11 @@ from rayclusters.children_cases import RANDOM_BYTES, with_ingress, with_rocksdb
 from rayclusters.manifests import ClusterBuilder, a_cluster
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
-from raykeeper.operator.raycluster.children.adoption import Standing, standing, taking_patch
-from raykeeper.operator.raycluster.children.desired import ChildKey, ChildSettings, child_key, desired_children
-from raykeeper.operator.raycluster.children.plan import child_problems
+from raykeeper.operator.raycluster.children.desired import ChildSettings, child_drift, child_problems, desired_children
 from raykeeper.operator.raycluster.children.requirements import requirements
+from raykeeper.operator.shared.children.adoption import Standing, standing, taking_patch
+from raykeeper.operator.shared.children.keys import ChildKey, child_key
+from raykeeper.operator.shared.owner import Owner
 
 ROCKSDB: JSON = {"backend": "rocksdb", "storage": {"claimName": "mine"}}
 EVERYTHING = with_ingress().autoscaled().with_spec(rayVersion="2.60.0", authOptions={"mode": "token"})
@@ -34,56 +35,65 @@ def found(desired: JSON, *owners: JSON, labels: JSON | None = None) -> JSON:
     return there
 
 
-@pytest.mark.parametrize("kind", ["ServiceAccount", "Role", "RoleBinding", "Ingress", "Service"])
+@pytest.mark.parametrize("kind", ["Role", "Ingress", "Service"])
 def test_a_child_that_a_deleted_cluster_left_behind_is_taken_over(kind: str) -> None:
     cluster = EVERYTHING.build()
     desired = child(cluster, kind)
     there = found(desired, ANOTHER)
-    assert standing(cluster, desired, there) is Standing.CHILD
+    assert standing(Owner.of(cluster), desired, there) is Standing.CHILD
     owner = desired["metadata"]["ownerReferences"][0]
-    assert taking_patch(cluster, desired, there) == {
+    assert taking_patch(Owner.of(cluster), desired, there, child_drift) == {
         "metadata": {"uid": "u-1", "resourceVersion": "7", "ownerReferences": [ANOTHER, owner]}
     }
+
+
+@pytest.mark.parametrize("kind", ["ServiceAccount", "RoleBinding"])
+def test_what_is_never_changed_is_used_as_a_deleted_cluster_left_it(kind: str) -> None:
+    cluster = EVERYTHING.build()
+    desired = child(cluster, kind)
+    assert standing(Owner.of(cluster), desired, found(desired)) is Standing.SUPPLIED
 
 
 @pytest.mark.parametrize("kind", ["ServiceAccount", "Role", "RoleBinding", "Secret"])
 def test_what_a_user_made_beforehand_is_used_as_it_is(kind: str) -> None:
     cluster = EVERYTHING.build()
     desired = child(cluster, kind)
-    assert standing(cluster, desired, found(desired, labels={})) is Standing.SUPPLIED
-    assert standing(cluster, desired, found(desired, ANOTHER | {"controller": True})) is Standing.SUPPLIED
+    assert standing(Owner.of(cluster), desired, found(desired, labels={})) is Standing.SUPPLIED
+    assert standing(Owner.of(cluster), desired, found(desired, ANOTHER | {"controller": True})) is Standing.SUPPLIED
 
 
 def test_a_secret_is_not_taken_over_for_it_would_go_with_the_cluster() -> None:
     cluster = EVERYTHING.build()
     desired = child(cluster, "Secret")
-    assert standing(cluster, desired, found(desired)) is Standing.SUPPLIED
+    assert standing(Owner.of(cluster), desired, found(desired)) is Standing.SUPPLIED
 
 
 @pytest.mark.parametrize("kind", ["Ingress", "Service"])
 def test_what_belongs_to_others_is_in_the_way(kind: str) -> None:
     cluster = EVERYTHING.build()
     desired = child(cluster, kind)
-    assert standing(cluster, desired, found(desired, labels={})) is Standing.FOREIGN
-    assert standing(cluster, desired, found(desired, ANOTHER | {"controller": True})) is Standing.FOREIGN
+    assert standing(Owner.of(cluster), desired, found(desired, labels={})) is Standing.FOREIGN
+    assert standing(Owner.of(cluster), desired, found(desired, ANOTHER | {"controller": True})) is Standing.FOREIGN
 
 
 def test_a_child_that_is_ours_is_only_repaired() -> None:
     cluster = a_cluster().build()
     desired = child(cluster, "Service")
     there = found(desired, *desired["metadata"]["ownerReferences"], labels={})
-    assert standing(cluster, desired, there) is Standing.CHILD
-    assert taking_patch(cluster, desired, there) == {"metadata": {"labels": desired["metadata"]["labels"]}}
+    assert standing(Owner.of(cluster), desired, there) is Standing.CHILD
+    assert taking_patch(Owner.of(cluster), desired, there, child_drift) == {
+        "metadata": {"labels": desired["metadata"]["labels"]}
+    }
 
 
 def test_a_claim_that_is_not_as_asked_for_is_told() -> None:
     cluster = with_rocksdb(size="2Gi").build()
     children = desired_children(cluster, ChildSettings(), RANDOM_BYTES)
     there = child(with_rocksdb().build(), "PersistentVolumeClaim")
-    (problem,) = child_problems(cluster, children, {child_key(there): there})
+    (problem,) = child_problems(Owner.of(cluster), children, {child_key(there): there})
     assert problem.reason == "FailedToCreatePVC"
     assert "asks for 1Gi, not 2Gi" in problem.message
-    assert child_problems(cluster, children, {ChildKey("Service", "x"): {}}) == []
+    assert child_problems(Owner.of(cluster), children, {ChildKey("Service", "x"): {}}) == []
 
 
 @pytest.mark.parametrize(

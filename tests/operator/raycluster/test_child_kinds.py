@@ -6,7 +6,7 @@ import pytest
 
 from rayclusters.children_cases import CASES, RANDOM_BYTES
 from raykeeper.operator.raycluster.children.desired import desired_children
-from raykeeper.operator.raycluster.observe import CHILD_RESOURCES
+from raykeeper.operator.shared.children.keys import CHILD_RESOURCES
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from golden import AssertGolden, files_without_test
 from rayclusters.children_cases import CASES, RANDOM_BYTES, with_ports, with_rocksdb
 from rayclusters.manifests import a_cluster
 from raykeeper.operator.raycluster.children.desired import ChildSettings, desired_children
-from raykeeper.operator.raycluster.children.metadata import Ownership, ownership
 from raykeeper.operator.raycluster.children.rbac import users_service_account
-from raykeeper.operator.raycluster.children.services import desired_head_service
 from raykeeper.operator.raycluster.children.storage import users_claim
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
 from raykeeper.operator.raycluster.pods.desired import desired_head_pod
+from raykeeper.operator.shared.children.metadata import Ownership, ownership
+from raykeeper.operator.shared.owner import Owner
+from raykeeper.operator.shared.services import desired_head_service
+from support.golden import AssertGolden, files_without_test
 
 GOLDEN = Path(__file__).parent / "golden" / "children"
 
@@ -105,12 +106,15 @@ def test_an_object_belongs_to_the_controller_that_owns_it() -> None:
     cluster = a_cluster().build()
     (service,) = desired_children(cluster, ChildSettings(), RANDOM_BYTES).desired
     reference = service["metadata"]["ownerReferences"][0]
-    assert ownership(cluster, service) is Ownership.OURS
-    assert ownership(cluster, {"metadata": {}}) is Ownership.NOBODYS
+    assert ownership(Owner.of(cluster), service) is Ownership.OURS
+    assert ownership(Owner.of(cluster), {"metadata": {}}) is Ownership.NOBODYS
     assert (
-        ownership(cluster, {"metadata": {"ownerReferences": [reference | {"controller": False}]}}) is Ownership.NOBODYS
+        ownership(Owner.of(cluster), {"metadata": {"ownerReferences": [reference | {"controller": False}]}})
+        is Ownership.NOBODYS
     )
-    assert ownership(cluster, {"metadata": {"ownerReferences": [reference | {"uid": "x"}]}}) is Ownership.FOREIGN
+    assert (
+        ownership(Owner.of(cluster), {"metadata": {"ownerReferences": [reference | {"uid": "x"}]}}) is Ownership.FOREIGN
+    )
 
 
 @pytest.mark.parametrize("key", ["app.kubernetes.io/name", "app.kubernetes.io/created-by", "ray.io/identifier"])

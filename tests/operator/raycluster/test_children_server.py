@@ -16,14 +16,10 @@ from rayclusters.validation_cases import CASES as VALIDATION_CASES
 from rayclusters.validation_cases import Case
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
-from raykeeper.operator.raycluster.children.desired import (
-    ChildKey,
-    ChildSettings,
-    child_drift,
-    child_key,
-    desired_children,
-)
-from raykeeper.operator.raycluster.children.drift import Patch, Replace
+from raykeeper.operator.raycluster.children.desired import ChildSettings, child_drift, desired_children
+from raykeeper.operator.shared.children.drift import Patch, Replace
+from raykeeper.operator.shared.children.keys import ChildKey, child_key
+from raykeeper.operator.shared.owner import Owner
 
 PLURALS = {
     "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
@@ -82,7 +78,7 @@ def test_children_are_accepted_and_do_not_drift_by_themselves(name: str, world: 
     cluster = world.store(builder)
     for desired in desired_children(cluster, settings, RANDOM_BYTES).desired:
         world.create(desired)
-        assert child_drift(cluster, desired, world.get(child_key(desired))) is None
+        assert child_drift(Owner.of(cluster), desired, world.get(child_key(desired))) is None
 
 
 @pytest.mark.parametrize("case", MEDDLINGS, ids=lambda case: case.sentence)
@@ -90,9 +86,9 @@ def test_meddling_is_taken_back_by_one_patch(case: Meddling, world: World) -> No
     cluster = world.store(case.cluster)
     desired = child_of(cluster, case.child)
     world.create(desired)
-    repair = child_drift(cluster, desired, world.patch(case.child, case.patch))
+    repair = child_drift(Owner.of(cluster), desired, world.patch(case.child, case.patch))
     assert isinstance(repair, Patch)
-    assert child_drift(cluster, desired, world.patch(case.child, repair.body)) is None
+    assert child_drift(Owner.of(cluster), desired, world.patch(case.child, repair.body)) is None
 
 
 @pytest.mark.parametrize("case", LEFT_ALONE, ids=lambda case: case.sentence)
@@ -100,7 +96,7 @@ def test_what_is_not_ours_is_left_alone(case: Meddling, world: World) -> None:
     cluster = world.store(case.cluster)
     desired = child_of(cluster, case.child)
     world.create(desired)
-    assert child_drift(cluster, desired, world.patch(case.child, case.patch)) is None
+    assert child_drift(Owner.of(cluster), desired, world.patch(case.child, case.patch)) is None
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.sentence)
@@ -111,14 +107,14 @@ def test_a_changed_spec_reaches_the_child_by_one_patch_or_a_replacement(change: 
     after = msgspec.structs.replace(changed, metadata=metadata)
     actual = world.create(child_of(before, change.child, change.before_settings))
     desired = child_of(after, change.child, change.after_settings)
-    repair = child_drift(after, desired, actual)
+    repair = child_drift(Owner.of(after), desired, actual)
     assert repair is not None
     if isinstance(repair, Replace):
         assert change.replaced_because
         repaired = world.replace(desired)
     else:
         repaired = world.patch(change.child, repair.body)
-    assert child_drift(after, desired, repaired) is None
+    assert child_drift(Owner.of(after), desired, repaired) is None
 
 
 def test_only_a_replacement_can_give_a_headless_service_an_address(world: World) -> None:
@@ -135,7 +131,7 @@ def test_node_ports_survive_a_repair(world: World) -> None:
     desired = child_of(cluster, key)
     node_ports = {port["name"]: port["nodePort"] for port in world.create(desired)["spec"]["ports"]}
     kept = [{"name": "dashboard", "port": 8265, "nodePort": node_ports["dashboard"]}]
-    repair = child_drift(cluster, desired, world.patch(key, {"spec": {"ports": kept}}))
+    repair = child_drift(Owner.of(cluster), desired, world.patch(key, {"spec": {"ports": kept}}))
     assert isinstance(repair, Patch)
     repaired = world.patch(key, repair.body)["spec"]["ports"]
     assert {port["name"]: port["nodePort"] for port in repaired}["dashboard"] == node_ports["dashboard"]

@@ -10,18 +10,18 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from admission import SENTENCE, UNWANTED, refusing_pods
 from bed.control_plane import ControlPlane
 from bed.faults import Fault, HttpFaults
-from conditions import eventually, until
-from kube_clients import connected
-from operating import operating
-from raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, Object, ObjectKey
-from raykeeper.kube.resources import EVENTS, PODS
+from raykeeper.kube.resources import EVENTS, PODS, SERVICES
 from raykeeper.operator.kinds import WATCHED_PODS
 from raykeeper.operator.raycluster.pod import REPLACED_AFTER
+from support.admission import SENTENCE, UNWANTED, refusing_pods
+from support.conditions import eventually, until
+from support.kube_clients import connected
+from support.operating import operating
+from support.raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
 
 pytestmark = pytest.mark.usefixtures("kwok")
 
@@ -72,8 +72,8 @@ async def test_pods_that_admission_refuses_are_tried_ever_more_rarely_and_made_o
             assert SENTENCE in note
             passes = queue.failures(scene.key)
             # One pod in each pass tries whether it is allowed by now; a few passes come from what the head pod does.
-            assert sent(wire, "POST", "/pods") <= passes + 6
-            assert sent(wire, "PATCH", "/rayclusters/demo/status") <= 4
+            assert sent(wire, "POST", "/pods") <= passes + 12
+            assert sent(wire, "PATCH", "/rayclusters/demo/status") <= 8
         cluster = await scene.becomes("ready")
     assert "ReplicaFailure" not in [one["type"] for one in cluster["status"]["conditions"]]
     assert len(await scene.names("small")) == 20
@@ -144,7 +144,7 @@ async def test_a_cluster_of_which_every_fifth_pod_fails_gets_all_its_pods(
     async with operating(ray_crds.kubeconfig(server=wire.server), scene.namespace) as operator:
         operator.informers.of(WATCHED_PODS).on_change(misfortune.note)
         await scene.apply(a_raycluster(a_group("small", 30)))
-        await eventually(is_whole, seconds=60)
+        await eventually(is_whole)
         await misfortune.settle()
         assert len(misfortune.struck) >= 6
         assert len(await scene.names("small")) == 30
@@ -172,3 +172,53 @@ async def test_a_head_that_fails_at_once_is_made_again_after_a_moment_and_worker
     first, second, third = heads.values()
     # Kubernetes tells the time of a creation in whole seconds.
     assert min(second - first, third - second) >= REPLACED_AFTER - timedelta(seconds=1)
+
+
+async def test_a_service_that_cannot_be_repaired_stops_no_pod_work(
+    ray_crds: ControlPlane, wire: HttpFaults, scene: Scene
+) -> None:
+    async with operating(ray_crds.kubeconfig(server=wire.server), scene.namespace):
+        await scene.apply(a_raycluster(a_group("small", 2)))
+        await scene.becomes("ready")
+        refusal = wire.inject(Fault(422, "PATCH", f"/namespaces/{scene.namespace}/services/"))
+        await scene.patch(headServiceAnnotations={"a": "1"}, workerGroupSpecs=[a_group("small", 4)])
+        await scene.has_pods("small", 4)
+        await scene.patch(workerGroupSpecs=[a_group("small", 1)])
+        await scene.has_pods("small", 1)
+        assert await notes(scene, "FailedToUpdateService")
+    assert refusal.hits
+
+
+async def test_a_cluster_without_an_ingress_works_while_admission_refuses_it(
+    ray_crds: ControlPlane, wire: HttpFaults, scene: Scene
+) -> None:
+    refusal = wire.inject(Fault(500, "POST", f"/namespaces/{scene.namespace}/ingresses"))
+    async with operating(ray_crds.kubeconfig(server=wire.server), scene.namespace):
+        await scene.apply(
+            a_raycluster(a_group("small", 1), headGroupSpec={"template": TEMPLATE, "enableIngress": True})
+        )
+        await scene.condition("RayClusterProvisioned", "True")
+        ready = await scene.condition("Ready", "False")
+        assert ready["reason"] == "ChildRefused"
+        assert ready["message"].startswith("1 of 1 workers are ready; ")
+        status = (await scene.cluster())["status"]
+        assert "ReplicaFailure" not in [one["type"] for one in status["conditions"]]
+        assert status.get("state", "") == "", "as in KubeRay, while anything of it is refused"
+        assert await notes(scene, "FailedToCreateIngress")
+    assert refusal.hits
+
+
+async def test_no_pod_is_made_while_the_head_service_is_missing_but_pods_go(
+    ray_crds: ControlPlane, wire: HttpFaults, scene: Scene
+) -> None:
+    async with operating(ray_crds.kubeconfig(server=wire.server), scene.namespace):
+        await scene.apply(a_raycluster(a_group("small", 2)))
+        await scene.becomes("ready")
+        wire.inject(Fault(403, "POST", f"/namespaces/{scene.namespace}/services"))
+        await scene.kube.delete(SERVICES, ObjectKey(scene.namespace, "demo-head-svc"))
+        assert await notes(scene, "FailedToCreateService")
+        await scene.patch(workerGroupSpecs=[a_group("small", 1), a_group("large", 1)])
+        await scene.has_pods("small", 1)
+        assert await scene.names("large") == set()
+        condition = await scene.condition("ReplicaFailure", "True")
+        assert condition["reason"] == "FailedCreateChild"

@@ -6,17 +6,24 @@ No pod is made twice on the way, and none is deleted that could have stayed.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from bed.control_plane import ControlPlane
-from crashes import Story, play
-from raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
+from bed.kwok import Kwok
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import INGRESSES
+from support.crashes import Story, play
+from support.operating import with_scheduler
+from support.raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
+from support.side_by_side import Told, selected, told
 
-pytestmark = pytest.mark.usefixtures("kwok")
+pytestmark = pytest.mark.timeout(1500)  # the first test plays all stories
+AT_ONCE = 4
+"""Stories that are played side by side."""
 
 OTHER_TEMPLATE: JSON = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.61.0"}]}}
 REDIS: JSON = {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}
@@ -109,6 +116,20 @@ STORIES = {
         before=WITH_ALL_CHILDREN | {"spec": WITH_ALL_CHILDREN["spec"] | {"suspend": True}},
         state_before="suspended",
     ),
+    "a new cluster with Volcano": Story(
+        applied(a_raycluster(a_group("small", 3))), is_ready, made=4, gone=0, given=with_scheduler("volcano")
+    ),
+    "scale up with Volcano": Story(
+        patched(workerGroupSpecs=[a_group("small", 4)]),
+        is_ready,
+        made=5,
+        gone=0,
+        before=a_raycluster(a_group()),
+        given=with_scheduler("volcano"),
+    ),
+    "suspend with Volcano": Story(
+        patched(suspend=True), is_suspended, made=3, gone=3, before=SMALL, given=with_scheduler("volcano")
+    ),
     "deletion with Redis": Story(
         deleted, is_gone, made=2, gone=2, before=a_raycluster(a_group("small", 1), **REDIS), jobs=1
     ),
@@ -119,11 +140,18 @@ WRITES = {
     "a new cluster": 5,
     "a new cluster with all children": 11,
     "autoscaling turned off": 7,
+    "a new cluster with Volcano": 6,
     "deletion with Redis": 3,
 }
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def writes(
+    request: pytest.FixtureRequest, ray_crds: ControlPlane, kwok: Kwok, scheduler_crds: object, pods_are_bound: object
+) -> Told[int]:
+    return await told({what: partial(play, ray_crds, STORIES[what]) for what in selected(request, "what")}, AT_ONCE)
+
+
 @pytest.mark.parametrize("what", STORIES)
-async def test_the_end_is_the_same_wherever_it_was_interrupted(what: str, ray_crds: ControlPlane) -> None:
-    writes = await play(ray_crds, STORIES[what])
-    assert writes >= WRITES.get(what, 1), "the writes that the test is about were not made"
+def test_the_end_is_the_same_wherever_it_was_interrupted(what: str, writes: Told[int]) -> None:
+    assert writes[what] >= WRITES.get(what, 1), "the writes that the test is about were not made"

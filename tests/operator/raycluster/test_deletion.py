@@ -10,14 +10,14 @@ import pytest
 
 from bed.control_plane import ControlPlane
 from bed.faults import Fault, HttpFaults
-from conditions import eventually
-from kube_clients import connected
-from operating import ClockAhead, operating
-from raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_raycluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
 from raykeeper.kube.resources import EVENTS
 from raykeeper.operator.settings import OperatorSettings, RayClusterSettings
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operating import ClockAhead, operating
+from support.raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_raycluster
 
 pytestmark = pytest.mark.usefixtures("kwok")
 

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bed.control_plane import ControlPlane
-from conditions import eventually
-from kube_clients import connected
-from operating import operating
-from raycluster_scene import QUOTAS, TEMPLATE, Scene, a_group, a_raycluster
 from raykeeper.api.meta import JSON
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operating import operating
+from support.raycluster_scene import QUOTAS, TEMPLATE, Scene, a_group, a_raycluster
 
 pytestmark = pytest.mark.usefixtures("kwok")
 
@@ -51,7 +51,8 @@ async def test_a_quota_that_is_used_up_is_named_with_its_numbers(ray_crds: Contr
     await scene.kube.create(QUOTAS, quota, scene.namespace)
     await scene.apply(a_raycluster(a_group("small", 5)))
     text = await read(ray_crds, scene, "Type: ReplicaFailure", "Warning FailedToCreateWorkerPod")
-    assert text.count("exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2") == 2
+    told = text.count("exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2")
+    assert told == 3, "in the conditions ReplicaFailure and Ready, and in the event"
 
 
 async def test_a_head_that_fails_is_told_with_the_way_it_ended(ray_crds: ControlPlane, scene: Scene) -> None:

@@ -7,22 +7,28 @@ import copy
 import pytest
 
 from rayclusters.children_cases import CASES, RANDOM_BYTES, with_ingress, with_rocksdb
-from rayclusters.drifts import AUTOSCALED, CHANGES, LEFT_ALONE, MEDDLINGS, NODE_PORT, Change, Meddling, merged
+from rayclusters.drifts import (
+    AUTOSCALED,
+    CHANGES,
+    LEFT_ALONE,
+    MEDDLINGS,
+    MENDED_BY_REPLACEMENT,
+    NODE_PORT,
+    Change,
+    Meddling,
+    merged,
+)
 from rayclusters.manifests import ClusterBuilder, a_cluster
 from raykeeper.api.meta import JSON
-from raykeeper.operator.raycluster.children.desired import (
-    ChildKey,
-    ChildSettings,
-    child_drift,
-    child_key,
-    desired_children,
-)
-from raykeeper.operator.raycluster.children.drift import Patch, Replace
+from raykeeper.operator.raycluster.children.desired import ChildSettings, child_drift, desired_children
 from raykeeper.operator.raycluster.children.rbac import desired_role_binding, role_binding_drift
 from raykeeper.operator.raycluster.children.route import desired_route, route_drift
-from raykeeper.operator.raycluster.children.service_drift import service_drift
-from raykeeper.operator.raycluster.children.services import desired_head_service
 from raykeeper.operator.raycluster.children.storage import claim_differences, claim_drift, desired_claim
+from raykeeper.operator.shared.children.drift import Patch, Replace
+from raykeeper.operator.shared.children.keys import ChildKey, child_key
+from raykeeper.operator.shared.children.service_drift import service_drift
+from raykeeper.operator.shared.owner import Owner
+from raykeeper.operator.shared.services import desired_head_service
 
 OTHER_BYTES = bytes(32)
 
@@ -55,22 +61,29 @@ def test_a_child_that_was_just_made_has_not_drifted(name: str) -> None:
     builder, settings = CASES[name]
     cluster = builder.build()
     for desired in desired_children(cluster, settings, RANDOM_BYTES).desired:
-        assert child_drift(cluster, desired, stored(desired)) is None
+        assert child_drift(Owner.of(cluster), desired, stored(desired)) is None
 
 
 @pytest.mark.parametrize("case", MEDDLINGS, ids=lambda case: case.sentence)
 def test_meddling_is_taken_back(case: Meddling) -> None:
     cluster, desired = case.cluster.build(), child(case.cluster, case.child)
     actual = merged(stored(desired), case.patch)
-    repair = child_drift(cluster, desired, actual)
+    repair = child_drift(Owner.of(cluster), desired, actual)
     assert isinstance(repair, Patch)
-    assert child_drift(cluster, desired, merged(actual, repair.body)) is None
+    assert child_drift(Owner.of(cluster), desired, merged(actual, repair.body)) is None
+
+
+@pytest.mark.parametrize("case", MENDED_BY_REPLACEMENT, ids=lambda case: case.sentence)
+def test_what_may_not_be_changed_is_made_anew(case: Meddling) -> None:
+    desired = child(case.cluster, case.child)
+    actual = merged(stored(desired), case.patch)
+    assert isinstance(child_drift(Owner.of(case.cluster.build()), desired, actual), Replace)
 
 
 @pytest.mark.parametrize("case", LEFT_ALONE, ids=lambda case: case.sentence)
 def test_what_is_not_ours_is_left_alone(case: Meddling) -> None:
     desired = child(case.cluster, case.child)
-    assert child_drift(case.cluster.build(), desired, merged(stored(desired), case.patch)) is None
+    assert child_drift(Owner.of(case.cluster.build()), desired, merged(stored(desired), case.patch)) is None
 
 
 @pytest.mark.parametrize("case", MEDDLINGS, ids=lambda case: case.sentence)
@@ -78,7 +91,7 @@ def test_a_repair_keeps_what_others_added(case: Meddling) -> None:
     cluster, desired = case.cluster.build(), child(case.cluster, case.child)
     others = {"metadata": {"labels": {"team": "ml"}, "annotations": {"cloud.example.com/lb": "1"}}}
     actual = merged(merged(stored(desired), case.patch), others)
-    repair = child_drift(cluster, desired, actual)
+    repair = child_drift(Owner.of(cluster), desired, actual)
     assert isinstance(repair, Patch)
     repaired = merged(actual, repair.body)["metadata"]
     assert repaired["labels"]["team"] == "ml"
@@ -90,14 +103,14 @@ def test_a_changed_spec_reaches_the_child(change: Change) -> None:
     cluster = change.after.build()
     actual = stored(child(change.before, change.child, change.before_settings))
     desired = child(change.after, change.child, change.after_settings)
-    repair = child_drift(cluster, desired, actual)
+    repair = child_drift(Owner.of(cluster), desired, actual)
     if change.replaced_because:
         assert isinstance(repair, Replace)
         assert change.replaced_because in repair.because
         assert repair.cuts_connections == change.cuts_connections
     else:
         assert isinstance(repair, Patch)
-        assert child_drift(cluster, desired, merged(actual, repair.body)) is None
+        assert child_drift(Owner.of(cluster), desired, merged(actual, repair.body)) is None
 
 
 def test_a_patch_holds_only_what_differs() -> None:
@@ -173,7 +186,7 @@ def test_an_existing_claim_is_adopted() -> None:
     cluster = with_rocksdb().build()
     desired = desired_claim(cluster)
     actual = merged(stored(desired), {"metadata": {"ownerReferences": None, "labels": None}})
-    assert claim_drift(cluster, desired, actual) == Patch(
+    assert claim_drift(Owner.of(cluster), desired, actual) == Patch(
         {"metadata": {"labels": {"ray.io/cluster": "rc"}, "ownerReferences": desired["metadata"]["ownerReferences"]}}
     )
 
@@ -181,10 +194,14 @@ def test_an_existing_claim_is_adopted() -> None:
 def test_a_claim_to_be_retained_is_let_go_of() -> None:
     owned = stored(desired_claim(with_rocksdb().build()))
     cluster = with_rocksdb(deletionPolicy="Retain").build()
-    assert claim_drift(cluster, desired_claim(cluster), owned) == Patch({"metadata": {"ownerReferences": None}})
+    assert claim_drift(Owner.of(cluster), desired_claim(cluster), owned) == Patch(
+        {"metadata": {"ownerReferences": None}}
+    )
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}
     owned["metadata"]["ownerReferences"].append(other)
-    assert claim_drift(cluster, desired_claim(cluster), owned) == Patch({"metadata": {"ownerReferences": [other]}})
+    assert claim_drift(Owner.of(cluster), desired_claim(cluster), owned) == Patch(
+        {"metadata": {"ownerReferences": [other]}}
+    )
 
 
 def test_a_claim_of_another_controller_is_left_alone_and_told() -> None:
@@ -192,22 +209,31 @@ def test_a_claim_of_another_controller_is_left_alone_and_told() -> None:
     desired = desired_claim(cluster)
     actual = stored(desired)
     actual["metadata"]["ownerReferences"][0]["uid"] = "another"
-    assert claim_drift(cluster, desired, actual) is None
-    assert claim_differences(cluster, desired, actual) == ["the claim rc-gcs-pvc belongs to another controller"]
+    assert claim_drift(Owner.of(cluster), desired, actual) is None
+    assert claim_differences(Owner.of(cluster), desired, actual) == [
+        "the claim rc-gcs-pvc belongs to another controller"
+    ]
 
 
 def test_what_cannot_be_changed_about_a_claim_is_told() -> None:
     cluster = with_rocksdb(size="2Gi", storageClassName="fast", accessModes=["ReadWriteMany"]).build()
     actual = stored(desired_claim(with_rocksdb(storageClassName="slow").build()))
-    assert claim_drift(cluster, desired_claim(cluster), actual) is None
-    assert claim_differences(cluster, desired_claim(cluster), actual) == [
+    assert claim_drift(Owner.of(cluster), desired_claim(cluster), actual) is None
+    assert claim_differences(Owner.of(cluster), desired_claim(cluster), actual) == [
         "the claim rc-gcs-pvc asks for 1Gi, not 2Gi; resize or replace it yourself",
         "the claim rc-gcs-pvc has storageClassName slow, not fast; it cannot be changed",
         "the claim rc-gcs-pvc has accessModes ['ReadWriteOnce'], not ['ReadWriteMany']; it cannot be changed",
     ]
 
 
+def test_access_modes_in_another_order_are_no_difference() -> None:
+    modes = ["ReadOnlyMany", "ReadWriteOnce"]
+    actual = stored(desired_claim(with_rocksdb(accessModes=modes[::-1]).build()))
+    cluster = with_rocksdb(accessModes=modes).build()
+    assert claim_differences(Owner.of(cluster), desired_claim(cluster), actual) == []
+
+
 def test_another_spelling_of_the_same_size_and_a_default_class_are_no_difference() -> None:
     cluster = with_rocksdb(size="1024Mi").build()
     actual = merged(stored(desired_claim(with_rocksdb().build())), {"spec": {"storageClassName": "standard"}})
-    assert claim_differences(cluster, desired_claim(cluster), actual) == []
+    assert claim_differences(Owner.of(cluster), desired_claim(cluster), actual) == []

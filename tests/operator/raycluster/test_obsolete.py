@@ -6,22 +6,26 @@ import pytest
 
 from rayclusters.children_cases import RANDOM_BYTES, with_ingress
 from rayclusters.manifests import ClusterBuilder, a_cluster
-from raykeeper.operator.raycluster.children.desired import ChildKey, ChildSettings, desired_children
-from raykeeper.operator.raycluster.children.obsolete import Usage, former_head_services, obsolete_children
-from raykeeper.operator.raycluster.children.services import desired_head_service
+from raykeeper.api.meta import JSON
+from raykeeper.operator.raycluster.children.desired import ChildSettings, desired_children
+from raykeeper.operator.raycluster.children.obsolete import Usage, obsolete_children
+from raykeeper.operator.shared.children.keys import ChildKey, child_key
 
 IDLE = Usage(has_pods=False, has_autoscaler=False)
 RUNNING = Usage(has_pods=True, has_autoscaler=False)
 AUTOSCALING = Usage(has_pods=True, has_autoscaler=True)
 
 
-def keys_of(builder: ClusterBuilder, settings: ChildSettings | None = None) -> frozenset[ChildKey]:
-    return desired_children(builder.build(), settings or ChildSettings(), RANDOM_BYTES).keys
+def children_of(builder: ClusterBuilder, settings: ChildSettings | None = None) -> dict[ChildKey, JSON]:
+    children = desired_children(builder.build(), settings or ChildSettings(), RANDOM_BYTES).desired
+    return {child_key(child): child for child in children}
 
 
 def obsolete(before: ClusterBuilder, after: ClusterBuilder, usage: Usage) -> list[ChildKey]:
     cluster = after.build()
-    return obsolete_children(cluster, desired_children(cluster, ChildSettings(), RANDOM_BYTES), keys_of(before), usage)
+    return obsolete_children(
+        cluster, desired_children(cluster, ChildSettings(), RANDOM_BYTES), children_of(before), usage
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,8 +54,12 @@ def test_a_route_takes_the_place_of_an_ingress_and_back() -> None:
     cluster = with_ingress().build()
     on_openshift = desired_children(cluster, ChildSettings(uses_routes=True), RANDOM_BYTES)
     elsewhere = desired_children(cluster, ChildSettings(), RANDOM_BYTES)
-    assert obsolete_children(cluster, on_openshift, elsewhere.keys, RUNNING) == [("Ingress", "rc-head-ingress")]
-    assert obsolete_children(cluster, elsewhere, on_openshift.keys, RUNNING) == [("Route", "rc-head-route")]
+    assert obsolete_children(cluster, on_openshift, children_of(with_ingress()), RUNNING) == [
+        ("Ingress", "rc-head-ingress")
+    ]
+    assert obsolete_children(
+        cluster, elsewhere, children_of(with_ingress(), ChildSettings(uses_routes=True)), RUNNING
+    ) == [("Route", "rc-head-route")]
 
 
 def test_secrets_and_claims_are_never_obsolete() -> None:
@@ -59,16 +67,27 @@ def test_secrets_and_claims_are_never_obsolete() -> None:
     assert obsolete(before, a_cluster(), IDLE) == []
 
 
+def test_a_service_that_a_rayservice_made_for_its_gateway_stays() -> None:
+    served = a_cluster().annotated({"ray.io/enable-serve-service": "true"})
+    before = children_of(served)
+    before[ChildKey("Service", "rc-serve-svc")]["metadata"]["labels"]["ray.io/originated-from-crd"] = "RayService"
+    cluster = a_cluster().build()
+    children = desired_children(cluster, ChildSettings(), RANDOM_BYTES)
+    assert obsolete_children(cluster, children, before, IDLE) == []
+
+
 def test_objects_that_others_let_the_cluster_own_are_not_ours_to_delete() -> None:
     cluster = a_cluster().build()
     children = desired_children(cluster, ChildSettings(), RANDOM_BYTES)
-    others = {ChildKey("Service", "rc-oauth"), ChildKey("Route", "ray-dashboard-rc"), ChildKey("Ingress", "mine")}
-    assert obsolete_children(cluster, children, others, IDLE) == []
+    others = [ChildKey("Service", "rc-oauth"), ChildKey("Route", "ray-dashboard-rc"), ChildKey("Ingress", "mine")]
+    assert obsolete_children(cluster, children, {key: {} for key in others}, IDLE) == []
 
 
 def test_a_renamed_head_service_goes_when_no_pod_knows_it_any_more() -> None:
-    former = desired_head_service(a_cluster().build())
-    renamed = a_cluster().with_head(headService={"metadata": {"name": "my-head"}}).build()
-    services = [former, desired_head_service(renamed), {"metadata": {"name": "x"}, "spec": {"selector": {"a": "b"}}}]
-    assert former_head_services(renamed, services, RUNNING) == []
-    assert former_head_services(renamed, services, IDLE) == ["rc-head-svc"]
+    renamed = a_cluster().with_head(headService={"metadata": {"name": "my-head"}})
+    other: JSON = {"metadata": {"name": "x"}, "spec": {"selector": {"a": "b"}}}
+    actual = children_of(a_cluster()) | children_of(renamed) | {ChildKey("Service", "x"): other}
+    cluster = renamed.build()
+    children = desired_children(cluster, ChildSettings(), RANDOM_BYTES)
+    assert obsolete_children(cluster, children, actual, RUNNING) == []
+    assert obsolete_children(cluster, children, actual, IDLE) == [("Service", "rc-head-svc")]

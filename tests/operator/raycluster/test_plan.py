@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operator_raycluster import NOW, a_cluster, a_group, a_head, a_host, a_worker
 from raykeeper.api import labels
 from raykeeper.operator.raycluster.actions import (
     AdoptPod,
@@ -25,7 +24,8 @@ from raykeeper.operator.raycluster.actions import (
 )
 from raykeeper.operator.raycluster.plan import Facts, plan_pods
 from raykeeper.operator.raycluster.plan_workers import scale_down_order
-from raykeeper.operator.raycluster.pod import LOST_AFTER, STUCK_AFTER, Pod
+from raykeeper.operator.raycluster.pod import HEAD_POD, LOST_AFTER, STUCK_AFTER, Pod
+from support.operator_raycluster import NOW, a_cluster, a_group, a_head, a_host, a_worker
 
 GOING: dict[str, Any] = {"ends": NOW + timedelta(seconds=30)}
 LONG_GONE: dict[str, Any] = {"ends": NOW - STUCK_AFTER}
@@ -75,7 +75,6 @@ def test_a_pod_that_ends_as_soon_as_it_starts_is_replaced_after_a_moment(age: fl
     head, worker = a_head(ended=True, age=age), a_worker("a", ended=True, age=age)
     plan = plan_pods(a_cluster(a_group("small", 1)), [head, worker], facts())
     assert deleted(plan, Why.ENDED) == ({"head", "a"} if goes else set())
-    assert bool(created(plan)) is goes
 
 
 def test_a_head_on_a_lost_node_is_removed_by_force_after_a_time() -> None:
@@ -86,10 +85,33 @@ def test_a_head_on_a_lost_node_is_removed_by_force_after_a_time() -> None:
     assert plan_pods(a_cluster(), [replace(head, ends=NOW - LOST_AFTER / 2)], facts()) == []
 
 
-def test_a_head_that_a_finalizer_holds_is_replaced_after_a_longer_time_and_not_forced() -> None:
-    held = replace(a_head(), seems_running=False)
-    assert plan_pods(a_cluster(), [replace(held, ends=NOW - STUCK_AFTER)], facts()) == [CreateHead()]
-    assert plan_pods(a_cluster(), [replace(held, ends=NOW - STUCK_AFTER / 2)], facts()) == []
+HELD = {
+    "by a finalizer": a_head(seems_running=False, is_held=True),
+    "by a finalizer on a dead node": a_head(is_held=True, is_forced=True),
+    "by a finalizer and never scheduled": a_head(is_held=True, has_node=False, is_forced=True, phase="Pending"),
+}
+
+
+@pytest.mark.parametrize("held", HELD.values(), ids=HELD.keys())
+def test_a_head_that_is_held_is_replaced_after_five_minutes_and_not_forced_again(held: Pod) -> None:
+    cluster = a_cluster(a_group("small", 2))
+    workers = [a_worker("a", labels={labels.REPLICA_INDEX: "0"})]
+    more = CreateWorker("small", Slot(1))
+    early, late = (replace(held, ends=NOW - STUCK_AFTER * part) for part in (0.9, 1))
+    assert plan_pods(cluster, [early, *workers], facts()) == [more], "groups are not blocked meanwhile"
+    assert plan_pods(cluster, [late, *workers], facts()) == [CreateHead(), more]
+    assert plan_pods(cluster, [late, a_head("next"), *workers], facts()) == [more], "one head at a time"
+
+
+def test_a_head_on_a_dead_node_is_forced_once_and_replaced_although_that_does_not_help() -> None:
+    dead = a_head(is_held=True, ends=NOW - STUCK_AFTER)
+    assert plan_pods(a_cluster(), [dead], facts()) == [DeletePod(dead, Why.LOST), CreateHead()]
+    assert plan_pods(a_cluster(), [replace(dead, is_forced=True)], facts()) == [CreateHead()]
+
+
+def test_a_pod_that_has_no_node_is_not_removed_by_force() -> None:
+    pods = [a_head(), a_worker("a", has_node=False, ends=NOW - LOST_AFTER)]
+    assert plan_pods(a_cluster(a_group("small", 0)), pods, facts()) == []
 
 
 def test_of_two_heads_the_older_stays() -> None:
@@ -108,22 +130,33 @@ def test_a_provisioned_cluster_stays_without_head_where_the_user_wants_that() ->
     wish = {labels.DISABLE_PROVISIONED_HEAD_RESTART: "true"}
     cluster = a_cluster(a_group("small", 1), annotations=wish, status={"conditions": [condition]})
     assert plan_pods(cluster, [], facts()) == []
+    held = a_head(seems_running=False, **LONG_GONE)
+    assert plan_pods(cluster, [held], facts()) == [], "nor when the last one is still held by somebody"
     assert created(plan_pods(a_cluster(annotations=wish), [], facts())) == [CreateHead()]
 
 
 # Workers
 
 
-def test_a_worker_that_ended_is_replaced_in_the_same_pass() -> None:
-    plan = plan_pods(a_cluster(a_group("small", 1)), [a_head(), a_worker("a", ended=True)], facts())
-    assert deleted(plan, Why.ENDED) == {"a"}
-    assert created(plan) == [CreateWorker("small", Slot(0))]
+def test_a_worker_that_ended_is_replaced_once_it_is_gone() -> None:
+    cluster, ended = a_cluster(a_group("small", 1)), a_worker("a", ended=True)
+    assert plan_pods(cluster, [a_head(), ended], facts()) == [DeletePod(ended, Why.ENDED)]
+    assert plan_pods(cluster, [a_head(), replace(ended, **GOING)], facts()) == []
+    assert plan_pods(cluster, [a_head()], facts()) == [CreateWorker("small", Slot(0))]
 
 
-def test_a_terminating_worker_is_replaced_and_not_deleted_again() -> None:
-    pods = [a_head(), a_worker("a", **GOING)]
-    assert plan_pods(a_cluster(a_group("small", 1)), pods, facts()) == [CreateWorker("small", Slot(0))]
+def test_a_terminating_worker_keeps_its_place_and_is_not_deleted_again() -> None:
+    pods = [a_head(), a_worker("a", labels={labels.REPLICA_INDEX: "0"}, **GOING)]
+    assert plan_pods(a_cluster(a_group("small", 1)), pods, facts()) == []
     assert plan_pods(a_cluster(a_group("small", 0)), pods, facts()) == []
+    assert plan_pods(a_cluster(a_group("small", 2)), pods, facts()) == [CreateWorker("small", Slot(1))]
+
+
+def test_a_worker_that_is_held_is_replaced_after_five_minutes() -> None:
+    held = a_worker("a", seems_running=False, is_held=True, **LONG_GONE)
+    cluster = a_cluster(a_group("small", 1))
+    assert plan_pods(cluster, [a_head(), held], facts()) == [CreateWorker("small", Slot(0))]
+    assert plan_pods(cluster, [a_head(), held, a_worker("b")], facts()) == []
 
 
 def test_a_worker_on_a_lost_node_is_removed_by_force() -> None:
@@ -177,7 +210,13 @@ def test_a_suspended_group_has_no_pods() -> None:
 def test_a_group_with_writes_in_flight_is_left_alone_and_others_are_not() -> None:
     plan = plan_pods(a_cluster(a_group("small", 1), a_group("large", 1)), [a_head()], facts(unsettled={"small"}))
     assert plan == [CreateWorker("large", Slot(0))]
-    assert plan_pods(a_cluster(), [], facts(unsettled={labels.HEAD_GROUP})) == []
+    assert plan_pods(a_cluster(), [], facts(unsettled={HEAD_POD})) == []
+
+
+def test_a_worker_group_may_be_called_as_kuberay_calls_the_heads() -> None:
+    cluster = a_cluster(a_group(labels.HEAD_GROUP, 1))
+    assert plan_pods(cluster, [], facts(unsettled={HEAD_POD})) == [CreateWorker(labels.HEAD_GROUP, Slot(0))]
+    assert plan_pods(cluster, [], facts(unsettled={labels.HEAD_GROUP})) == [CreateHead()]
 
 
 def test_new_workers_get_the_lowest_free_index() -> None:
@@ -189,7 +228,7 @@ def test_new_workers_get_the_lowest_free_index() -> None:
 
 
 @given(st.integers(0, 8), st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=8))
-def test_one_pass_always_ends_with_as_many_live_workers_as_asked_for(
+def test_one_pass_always_ends_with_as_many_workers_as_asked_for_those_that_go_included(
     replicas: int, states: list[tuple[bool, bool, bool]]
 ) -> None:
     pods = [
@@ -198,7 +237,8 @@ def test_one_pass_always_ends_with_as_many_live_workers_as_asked_for(
     ]
     plan = plan_pods(a_cluster(a_group("small", replicas)), [a_head(), *pods], facts())
     left = [pod for pod in pods if not pod.is_terminating and pod.name not in deleted(plan)]
-    assert len(left) + len(created(plan)) == replicas
+    going = len(pods) - len(left) - len(deleted(plan, Why.SURPLUS))
+    assert len(left) + len(created(plan)) == (replicas if len(left) == replicas else max(len(left), replicas - going))
     assert not any(pod.has_ended for pod in left)
     assert not (deleted(plan, Why.SURPLUS) and created(plan)), "nobody is given up while another is made"
 
@@ -227,9 +267,27 @@ def test_hosts_of_a_kuberay_that_named_no_replicas_stay_and_are_added_to_in_kind
 
 
 def test_a_replica_that_lost_a_pod_goes_and_is_made_anew() -> None:
-    plan = plan_pods(tpu_cluster(1), [a_head(), a_host("tpu-a", 0)], facts())
-    assert deleted(plan, Why.INCOMPLETE) == {"tpu-a-0"}
-    assert len(created(plan)) == 2
+    rest = a_host("tpu-a", 0)
+    assert plan_pods(tpu_cluster(1), [a_head(), rest], facts()) == [DeletePod(rest, Why.INCOMPLETE)]
+    assert plan_pods(tpu_cluster(1), [a_head(), replace(rest, **GOING)], facts()) == []
+    assert len(created(plan_pods(tpu_cluster(1), [a_head()], facts()))) == 2
+
+
+def test_a_replica_of_which_a_pod_is_held_is_replaced_after_five_minutes() -> None:
+    held = a_host("tpu-a", 0, seems_running=False, is_held=True, **LONG_GONE)
+    plan = plan_pods(tpu_cluster(1), [a_head(), held], facts())
+    assert plan == [CreateWorker("tpu", Slot(0, "tpu-new00", host)) for host in (0, 1)]
+
+
+def test_a_replica_with_more_hosts_than_asked_for_now_is_left_alone() -> None:
+    pods = [a_head(), *(a_host("tpu-a", host) for host in range(4))]
+    assert plan_pods(tpu_cluster(1), pods, facts()) == []
+
+
+def test_pods_from_before_a_group_had_several_hosts_stay_beside_proper_replicas() -> None:
+    single = a_worker("a", "tpu", labels={labels.REPLICA_INDEX: "0"})
+    plan = plan_pods(tpu_cluster(1), [a_head(), single], facts())
+    assert plan == [CreateWorker("tpu", Slot(0, "tpu-new00", host)) for host in (0, 1)]
 
 
 def test_a_replica_that_is_still_being_made_is_completed() -> None:
@@ -242,7 +300,7 @@ def test_a_replica_shares_the_fate_of_each_of_its_pods(fate: dict[str, Any]) -> 
     pods = [a_head(), a_host("tpu-a", 0, **fate), a_host("tpu-a", 1), *hosts("tpu-b", 1)]
     plan = plan_pods(tpu_cluster(2), pods, facts())
     assert deleted(plan, Why.INCOMPLETE) == {"tpu-a-1"}
-    assert created(plan) == [CreateWorker("tpu", Slot(0, "tpu-new00", host)) for host in (0, 1)]
+    assert created(plan) == [], "the next waits until this one is gone"
 
 
 def test_a_named_worker_takes_its_whole_replica_along() -> None:
@@ -270,15 +328,20 @@ def condition(name: str) -> dict[str, Any]:
     }
 
 
-def test_suspending_deletes_every_pod_once_and_goes_on_when_taken_back() -> None:
+@pytest.mark.parametrize("wish", [True, False])
+def test_suspending_deletes_every_pod_once_and_goes_on_when_taken_back(wish: bool) -> None:
     pods = [a_head(), a_worker("a"), a_worker("b", **GOING)]
-    for cluster in (
-        a_cluster(a_group("small", 2), suspend=True),
-        a_cluster(a_group("small", 2), suspend=False, status={"conditions": [condition("RayClusterSuspending")]}),
-    ):
-        plan = plan_pods(cluster, pods, facts())
-        assert deleted(plan, Why.SUSPENDED) == {"head", "a"}
-        assert created(plan) == []
+    status = {"conditions": [condition("RayClusterSuspending")]}
+    plan = plan_pods(a_cluster(a_group("small", 2), suspend=wish, status=status), pods, facts())
+    assert deleted(plan, Why.SUSPENDED) == {"head", "a"}
+    assert created(plan) == []
+
+
+def test_no_pod_goes_before_the_status_says_that_the_cluster_is_being_suspended() -> None:
+    cluster = a_cluster(a_group("small", 1), suspend=True)
+    assert plan_pods(cluster, [a_head()], facts()) == []
+    without_conditions = plan_pods(cluster, [a_head()], facts(commits_suspension=False))
+    assert deleted(without_conditions, Why.SUSPENDED) == {"head"}
 
 
 @pytest.mark.parametrize("wish", [{"suspend": False}, {}])

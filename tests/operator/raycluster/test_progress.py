@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from clocks import ManualClock
-from operator_raycluster import NOW, a_cluster, a_group, a_head, a_worker
 from raykeeper.api.raycluster import RayClusterStatus
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.progress import HOLD_SECONDS, Progress, is_progress
 from raykeeper.operator.raycluster.status import Failure, Outcome, status_of
+from support.clocks import ManualClock
+from support.operator_raycluster import NOW, a_cluster, a_group, a_head, a_worker
 
 CLUSTER = a_cluster(a_group("small", 2))
 WAITING = a_head(ready=False, ready_reason="Unknown", phase="Pending")
@@ -49,6 +49,13 @@ def test_more_ready_pods_are_progress(known: RayClusterStatus, new: RayClusterSt
 )
 def test_what_a_user_needs_to_know_is_no_progress(known: RayClusterStatus, new: RayClusterStatus) -> None:
     assert not is_progress(known, new)
+
+
+def test_workers_that_a_ready_cluster_gets_are_progress_too() -> None:
+    ready = msgspec.structs.replace(CLUSTER, status=status(a_head(), a_worker("a"), a_worker("b")))
+    counts = [status_of(ready, Outcome([a_head(), *workers], None, now=NOW)) for workers in (YOUNG, [a_worker("a")])]
+    assert [one.state for one in counts] == ["ready", "ready"]
+    assert is_progress(*counts)
 
 
 def test_progress_waits_for_a_moment_and_not_longer() -> None:

@@ -12,13 +12,13 @@ from bed.control_plane import ControlPlane
 from bed.crds import install_ray_crds
 from bed.fixtures import make_namespace
 from bed.kwok import Kwok
-from conditions import eventually
-from kube_clients import connected
-from operating import ClockAhead, operating
-from raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import JOBS, PODS
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operating import ClockAhead, operating
+from support.raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
 
 LATER = ClockAhead(timedelta(minutes=10))
 STUCK = {"metadata": {"annotations": {"bed/stuck": "true"}}, **TEMPLATE}
@@ -54,13 +54,66 @@ async def test_a_pod_on_a_node_that_does_not_answer_is_replaced_without_a_person
     await free_stuck_pods(scene)
 
 
+def held_head(kind: str) -> JSON:
+    """A template for a head that somebody's finalizer will hold."""
+    templates: dict[str, JSON] = {
+        "well": TEMPLATE,
+        "on a dead node": STUCK,
+        "never scheduled": {"spec": TEMPLATE["spec"] | {"nodeSelector": {"gpu": "of-the-next-year"}}},
+    }
+    return templates[kind]
+
+
+@pytest.mark.parametrize("kind", ["well", "on a dead node", "never scheduled"])
+async def test_a_head_held_by_a_finalizer_is_replaced_after_five_minutes_and_blocks_no_group(
+    kind: str, ray_crds: ControlPlane, scene: Scene
+) -> None:
+    await scene.apply(a_raycluster(a_group("small", 1), headGroupSpec={"template": held_head(kind)}))
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        (head,) = await scene.has_pods(labels.HEAD_GROUP, 1)
+        await scene.has_pods("small", 1)
+        held = ObjectKey(scene.namespace, head)
+        await scene.kube.merge_patch(PODS, held, {"metadata": {"finalizers": ["example.com/held"]}})
+        await scene.kube.delete(PODS, held)
+        await scene.patch(workerGroupSpecs=[a_group("small", 2)])
+        await scene.has_pods("small", 2)
+        assert await scene.names(labels.HEAD_GROUP) == set(), "nobody knows yet whether it still runs"
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace, clock=LATER):
+        await scene.has_pods(labels.HEAD_GROUP, 1)
+        await scene.patch(workerGroupSpecs=[a_group("small", 3)])
+        await scene.has_pods("small", 3)
+        assert len(await scene.names(labels.HEAD_GROUP)) == 1
+        assert await scene.kube.find(PODS, held) is not None, "who holds it lets it go"
+    await scene.kube.merge_patch(PODS, held, {"metadata": {"finalizers": None}})
+    await free_stuck_pods(scene)
+
+
+async def test_a_worker_held_by_a_finalizer_on_a_dead_node_is_replaced_and_its_group_grows(
+    ray_crds: ControlPlane, scene: Scene
+) -> None:
+    group = a_group("small", 1, template=STUCK)
+    await scene.apply(a_raycluster(group))
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        await scene.becomes("ready")
+    (worker,) = await scene.names("small")
+    held = ObjectKey(scene.namespace, worker)
+    await scene.kube.merge_patch(PODS, held, {"metadata": {"finalizers": ["example.com/held"]}})
+    await scene.kube.delete(PODS, held)
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace, clock=LATER):
+        await scene.has_pods("small", 1)
+        await scene.patch(workerGroupSpecs=[group | {"replicas": 3}])
+        await scene.has_pods("small", 3)
+    await scene.kube.merge_patch(PODS, held, {"metadata": {"finalizers": None}})
+    await free_stuck_pods(scene)
+
+
 async def test_a_second_head_is_not_made_while_the_first_may_still_run(ray_crds: ControlPlane, scene: Scene) -> None:
     await scene.apply(a_raycluster(a_group("small", 1), headGroupSpec={"template": STUCK}))
     async with operating(ray_crds.admin_kubeconfig, scene.namespace):
         await scene.becomes("ready")
         (head,) = await scene.names(labels.HEAD_GROUP)
         await scene.kube.delete(PODS, ObjectKey(scene.namespace, head))
-        await scene.condition("HeadPodReady", "False")
+        assert "is on its way out" in (await scene.condition("Ready", "False"))["message"]
         assert await scene.names(labels.HEAD_GROUP) == set()
     await free_stuck_pods(scene)
 

@@ -6,12 +6,12 @@ import msgspec
 
 from bed.control_plane import ControlPlane
 from bed.kwok import Kwok
-from conditions import eventually
-from kube_clients import connected
-from operating import operating
-from raycluster_scene import CLUSTERS, Scene, a_group, a_raycluster
 from raykeeper.api.meta import JSON, Object
 from raykeeper.operator.raycluster.reading import read_cluster
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operating import operating
+from support.raycluster_scene import CLUSTERS, Scene, a_group, a_raycluster
 
 
 def stored(spec: JSON, status: JSON | None = None) -> Object:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from operator_raycluster import NOW, a_cluster, a_head, a_worker
 from raykeeper.operator.raycluster.recent import RecentPods
+from support.operator_raycluster import NOW, a_cluster, a_head, a_worker
 
 
 class Shown:
@@ -42,6 +42,22 @@ def test_a_pod_just_deleted_is_going_although_the_cache_shows_it_alive(shown: Sh
     recent.remember(cluster, [going])
     assert recent.overlay(cluster, [alive]) == [going]
     assert recent.overlay(cluster, []) == [], "gone already"
+
+
+def test_a_pod_that_somebody_else_deleted_is_no_ghost_while_others_are_waited_for(shown: Shown) -> None:
+    recent, cluster, made = RecentPods(shown), a_cluster(), a_worker("a")
+    recent.remember(cluster, [made, a_worker("b")])
+    recent.shown(cluster.key, made.uid, is_going=False)
+    assert recent.overlay(cluster, []) == [a_worker("b")], "the cache had it, and has it no more"
+
+
+def test_a_late_word_of_a_pod_that_lived_does_not_bring_it_back(shown: Shown) -> None:
+    recent, cluster, alive = RecentPods(shown), a_cluster(), a_worker("a")
+    recent.remember(cluster, [replace(alive, ends=NOW)])
+    recent.shown(cluster.key, alive.uid, is_going=False)
+    assert recent.overlay(cluster, [alive]) == [replace(alive, ends=NOW)]
+    recent.shown(cluster.key, alive.uid, is_going=True)
+    assert recent.overlay(cluster, [alive]) == [alive]
 
 
 def test_pods_of_several_passes_are_remembered_and_each_for_its_own_cluster(shown: Shown) -> None:

@@ -7,15 +7,24 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bed.control_plane import ControlPlane
-from conditions import eventually, until
-from kube_clients import connected
-from operating import operating
-from raycluster_scene import CLUSTERS, POD_OBJECTS, QUOTAS, SERVICE_OBJECTS, TEMPLATE, Scene, a_group, a_raycluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import EVENTS, PODS, SERVICES
 from raykeeper.operator.gates import FeatureGates, Gate
 from raykeeper.operator.settings import OperatorSettings
+from support.conditions import eventually, until
+from support.kube_clients import connected
+from support.operating import operating
+from support.raycluster_scene import (
+    CLUSTERS,
+    POD_OBJECTS,
+    QUOTAS,
+    SERVICE_OBJECTS,
+    TEMPLATE,
+    Scene,
+    a_group,
+    a_raycluster,
+)
 
 pytestmark = pytest.mark.usefixtures("kwok")
 
@@ -91,6 +100,22 @@ async def test_suspend_and_resume(scene: Scene) -> None:
     await scene.condition("RayClusterSuspended", "False")
 
 
+async def test_a_cluster_is_ready_until_the_last_pod_of_its_suspension_is_gone(scene: Scene) -> None:
+    """Kueue gives the quota of a cluster to the next one as soon as its state is another."""
+    await scene.apply(a_raycluster(a_group("small", 1)))
+    await scene.becomes("ready")
+    (worker,) = await scene.names("small")
+    held = {"metadata": {"finalizers": ["example.com/held"]}}
+    await scene.kube.merge_patch(PODS, ObjectKey(scene.namespace, worker), held)
+    await scene.patch(suspend=True)
+    await scene.has_pods(labels.HEAD_GROUP, 0)
+    await scene.has_pods("small", 0)
+    assert (await scene.condition("Ready", "False"))["reason"] == "Suspending"
+    assert (await scene.cluster())["status"]["state"] == "ready"
+    await scene.kube.merge_patch(PODS, ObjectKey(scene.namespace, worker), {"metadata": {"finalizers": None}})
+    await scene.becomes("suspended")
+
+
 async def test_without_the_gate_of_conditions_a_cluster_works_and_has_none(
     ray_crds: ControlPlane, namespace: str
 ) -> None:
@@ -120,14 +145,16 @@ async def test_a_status_that_contradicts_itself_is_told_and_put_right_without_to
     await eventually(lambda: is_told(scene, "InvalidRayClusterStatus"))
 
 
-async def test_a_cluster_that_is_no_longer_ready_says_so(scene: Scene) -> None:
+async def test_a_cluster_that_is_no_longer_ready_says_so_and_keeps_its_state(scene: Scene) -> None:
     await scene.apply(a_raycluster(a_group("small", 1)))
     await scene.becomes("ready")
     (worker,) = await scene.names("small")
     unready = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}]}}
     await scene.kube.merge_patch(PODS, ObjectKey(scene.namespace, worker), unready, subresource="status")
-    status = (await scene.becomes(""))["status"]
-    assert status.get("readyWorkerReplicas", 0) == 0
+    condition = await scene.condition("Ready", "False")
+    assert condition["message"].startswith(f"0 of 1 workers are ready; pod {worker}: ContainersNotReady")
+    status = (await scene.cluster())["status"]
+    assert (status["state"], status.get("readyWorkerReplicas", 0)) == ("ready", 0)
 
 
 async def test_a_drifted_head_service_is_repaired_and_a_deleted_one_made_again(scene: Scene) -> None:
@@ -212,7 +239,7 @@ async def test_a_steady_cluster_costs_no_writes(ray_crds: ControlPlane, namespac
             version = (await scene.becomes("ready"))["metadata"]["resourceVersion"]
         pods = await scene.names("small")
         async with operating(ray_crds.admin_kubeconfig, namespace) as again:
-            labels_ = {"controller": "raycluster-controller", "result": "requeue_after"}
+            labels_ = {"controller": "raycluster", "result": "requeue_after"}
             registry = again.metrics.registry
             await until(lambda: registry.get_sample_value("controller_runtime_reconcile_total", labels_))
         assert await scene.names("small") == pods

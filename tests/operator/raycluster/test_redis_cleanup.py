@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from golden import AssertGolden
 from rayclusters.manifests import a_cluster
 from raykeeper.api.meta import JSON
 from raykeeper.operator.raycluster.children.redis_cleanup import (
@@ -19,6 +18,7 @@ from raykeeper.operator.raycluster.children.redis_cleanup import (
     desired_redis_cleanup_job,
     is_finished,
 )
+from support.golden import AssertGolden
 
 GOLDEN = Path(__file__).parent / "golden" / "redis-cleanup-job.yaml"
 
@@ -175,7 +175,20 @@ def test_a_job_is_finished_when_it_ended_well_or_not(conditions: list[JSON], fin
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("", 300), ("60", 60), ("0", 300), ("-5", 300), ("5m", 300), ("1.5", 300), ("²", 300)]
+    ("text", "seconds"),
+    [
+        ("", 300),
+        ("60", 60),
+        ("+60", 60),
+        ("0", 300),
+        ("-5", 300),
+        ("5m", 300),
+        ("1.5", 300),
+        ("²", 300),
+        ("9" * 18, 10**9),
+        ("9" * 200_000, 300),
+    ],
+    ids=lambda value: str(value)[:20],
 )
 def test_the_deletion_timeout_is_a_positive_whole_number_or_five_minutes(text: str, seconds: int) -> None:
     cluster = a_cluster().annotated({"ray.io/gcs-ft-deletion-timeout": text}).build()

@@ -11,17 +11,17 @@ import pytest
 from bed.control_plane import ControlPlane
 from bed.crds import install_ray_crds
 from bed.fixtures import make_namespace
-from conditions import eventually
-from kube_clients import connected
-from openshift import install_routes
-from operating import operating
-from raycluster_scene import TEMPLATE, Scene, a_raycluster
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import INGRESSES, ROUTES
+from raykeeper.operator.api_server_facts import ApiServerFacts
 from raykeeper.operator.settings import OperatorSettings, RayClusterSettings
-from raykeeper.operator.surroundings import Surroundings
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.openshift import install_routes
+from support.operating import operating
+from support.raycluster_scene import TEMPLATE, Scene, a_raycluster
 
-OPENSHIFT = Surroundings((1, 36), is_openshift=True)
+OPENSHIFT = ApiServerFacts((1, 36), is_openshift=True)
 ROUTE_OBJECTS = ROUTES.read_as(dict)
 WITH_A_DOOR = a_raycluster(headGroupSpec={"template": TEMPLATE, "enableIngress": True})
 
@@ -59,7 +59,7 @@ async def is_without_route(scene: Scene) -> None:
 
 async def test_a_route_goes_when_the_ingress_is_turned_off(openshift: ControlPlane, scene: Scene) -> None:
     await scene.apply(WITH_A_DOOR)
-    async with operating(openshift.admin_kubeconfig, scene.namespace, surroundings=OPENSHIFT):
+    async with operating(openshift.admin_kubeconfig, scene.namespace, api_server=OPENSHIFT):
         await route(scene)
         assert await scene.kube.list(INGRESSES, scene.namespace) == []
         await scene.patch(headGroupSpec={"enableIngress": False})
@@ -68,7 +68,7 @@ async def test_a_route_goes_when_the_ingress_is_turned_off(openshift: ControlPla
 
 async def test_a_route_that_was_changed_comes_back_with_the_host_it_has(openshift: ControlPlane, scene: Scene) -> None:
     await scene.apply(WITH_A_DOOR)
-    async with operating(openshift.admin_kubeconfig, scene.namespace, surroundings=OPENSHIFT):
+    async with operating(openshift.admin_kubeconfig, scene.namespace, api_server=OPENSHIFT):
         spec = (await route(scene))["spec"]
         meddling = {"spec": {"host": "demo.apps.example.com", "to": {"name": "elsewhere"}}}
         await scene.kube.merge_patch(ROUTES, route_key(scene), meddling)
@@ -81,7 +81,7 @@ async def test_a_route_that_was_changed_comes_back_with_the_host_it_has(openshif
 
 async def test_a_route_that_was_deleted_is_made_again(openshift: ControlPlane, scene: Scene) -> None:
     await scene.apply(WITH_A_DOOR)
-    async with operating(openshift.admin_kubeconfig, scene.namespace, surroundings=OPENSHIFT):
+    async with operating(openshift.admin_kubeconfig, scene.namespace, api_server=OPENSHIFT):
         uid = (await route(scene))["metadata"]["uid"]
         await scene.kube.delete(ROUTES, route_key(scene))
 
@@ -95,9 +95,9 @@ async def test_a_route_gives_way_to_the_ingress_that_the_operator_is_told_to_use
     openshift: ControlPlane, scene: Scene
 ) -> None:
     await scene.apply(WITH_A_DOOR)
-    async with operating(openshift.admin_kubeconfig, scene.namespace, surroundings=OPENSHIFT):
+    async with operating(openshift.admin_kubeconfig, scene.namespace, api_server=OPENSHIFT):
         await route(scene)
     ingress = OperatorSettings(raycluster=RayClusterSettings(uses_ingress_on_openshift=True))
-    async with operating(openshift.admin_kubeconfig, scene.namespace, surroundings=OPENSHIFT, settings=ingress):
+    async with operating(openshift.admin_kubeconfig, scene.namespace, api_server=OPENSHIFT, settings=ingress):
         await is_without_route(scene)
         await eventually(lambda: scene.kube.list(INGRESSES, scene.namespace))

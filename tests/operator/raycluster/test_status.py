@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from operator_raycluster import NOW, TEMPLATE, a_cluster, a_group, a_head, a_worker
 from raykeeper.api.conditions import Condition, find_condition
 from raykeeper.api.raycluster import RayCluster, RayClusterStatus
-from raykeeper.operator.raycluster.conditions import to_reason
 from raykeeper.operator.raycluster.ledger import Ledger
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.status import Failure, Outcome, invalid_status, status_of, without_conditions
 from raykeeper.operator.raycluster.suspension import Suspension, suspension_of
+from raykeeper.operator.shared.conditions import to_reason
+from support.operator_raycluster import NOW, TEMPLATE, a_cluster, a_group, a_head, a_worker
 
 LATER = NOW.replace(hour=13)
 SERVICE = {
@@ -71,12 +71,68 @@ def test_a_cluster_whose_pods_were_deleted_just_now_is_not_ready_though_the_cach
         [a_head(), a_worker("a"), a_worker("b", "removed")],
     ],
 )
-def test_a_cluster_that_is_no_longer_ready_does_not_say_so(pods: list[Pod]) -> None:
+def test_a_cluster_that_is_no_longer_ready_keeps_its_state_and_says_so_in_a_condition(pods: list[Pod]) -> None:
     cluster = a_cluster(a_group("small", 1))
+    assert status(cluster, *pods).state == "", "it never was"
     cluster = after(cluster, status(cluster, a_head(), a_worker("a")))
+    assert condition(cluster.status, "Ready").status == "True"
     now = status(cluster, *pods)
-    assert now.state == ""
+    assert now.state == "ready"
+    assert (condition(now, "Ready").status, condition(now, "Ready").reason) == ("False", "PodsNotReady")
     assert condition(now, "RayClusterProvisioned").status == "True", "it was, once"
+
+
+@pytest.mark.parametrize(
+    ("pods", "text"),
+    [
+        ([], "there is no head pod; 0 of 2 workers are ready"),
+        ([a_head(), a_worker("a")], "1 of 2 workers are ready"),
+        (
+            [a_head(), a_worker("a"), a_worker("b", ready=False, ready_reason="OOMKilled", ready_message="ray: 137")],
+            "1 of 2 workers are ready; pod b: OOMKilled, ray: 137",
+        ),
+        (
+            [a_head(ready=False, ready_reason="ImagePullBackOff"), a_worker("a"), a_worker("b")],
+            "2 of 2 workers are ready; pod head: ImagePullBackOff",
+        ),
+        ([a_head(), *(a_worker(name) for name in "abc")], "3 of 2 workers are ready; 1 more than asked for"),
+        (
+            [a_head(ends=NOW), a_worker("a"), a_worker("b")],
+            "2 of 2 workers are ready; the head pod head is on its way out",
+        ),
+    ],
+)
+def test_the_condition_ready_says_in_words_what_is_the_matter(pods: list[Pod], text: str) -> None:
+    assert condition(status(a_cluster(a_group("small", 2)), *pods), "Ready").message == text
+
+
+def test_a_message_without_end_has_one_in_the_condition() -> None:
+    chatty = a_head(ready=False, ready_reason="Error", ready_message="x" * 30_000)
+    assert len(condition(status(a_cluster(), chatty), "Ready").message) == 1000
+
+
+def test_a_cluster_is_not_ready_while_something_of_it_fails() -> None:
+    cluster, failure = a_cluster(), Failure("FailedCreateChild", "the ingress was refused")
+    refused = status(cluster, a_head(), failure=failure)
+    assert (refused.state, condition(refused, "Ready").message) == ("", "the ingress was refused")
+    ready = status(after(cluster, refused), a_head())
+    assert ready.state == "ready"
+    assert status(after(cluster, ready), a_head(), failure=failure).state == "ready"
+
+
+def test_a_child_that_was_refused_and_holds_no_pod_up_keeps_a_new_cluster_from_ready() -> None:
+    refused = status(a_cluster(), a_head(), refused="the ingress was refused")
+    assert (refused.state, find_condition(refused.conditions, "ReplicaFailure")) == ("", None)
+    ready = condition(refused, "Ready")
+    assert (ready.reason, ready.message) == ("ChildRefused", "0 of 0 workers are ready; the ingress was refused")
+
+
+def test_a_head_on_its_way_out_is_the_head_until_it_is_gone() -> None:
+    going = status(a_cluster(), a_head(ends=NOW))
+    assert (going.head.pod_name, going.head.pod_ip) == ("head", "10.0.0.1")
+    assert condition(going, "HeadPodReady").status == "True"
+    assert going.state == ""
+    assert status(a_cluster(), a_head("old", ends=NOW), a_head("new", age=1)).head.pod_name == "new"
 
 
 def test_provisioned_waits_for_pods_that_are_not_there_yet() -> None:
@@ -137,6 +193,19 @@ def test_resources_are_summed_over_all_desired_pods() -> None:
     assert TEMPLATE["spec"]["containers"][0].get("resources") is None
 
 
+@pytest.mark.parametrize(
+    ("limits", "gpus"),
+    [
+        ({"nvidia.com/gpu": 3, "nvidia.com/mig-1g.10gb": 2, "foo.bar/gpu": 2}, "7"),
+        ({"nvidia.com/mig-1g.10gb.me": 2}, "2"),
+        ({"google.com/tpu": 4, "huawei.com/Ascend910": 8}, "0"),
+    ],
+)
+def test_slices_of_a_gpu_are_gpus(limits: dict[str, int], gpus: str) -> None:
+    template = {"spec": {"containers": [{"name": "ray", "resources": {"limits": limits}}]}}
+    assert status(a_cluster(headGroupSpec={"template": template})).desired_gpu == gpus
+
+
 def test_a_refused_pod_is_a_condition_until_it_is_over() -> None:
     cluster = a_cluster()
     refused = status(cluster, failure=Failure("FailedCreateHeadPod", "exceeded quota"))
@@ -146,14 +215,19 @@ def test_a_refused_pod_is_a_condition_until_it_is_over() -> None:
 
 def test_suspending_ends_in_suspended_and_resuming_in_neither() -> None:
     cluster = a_cluster(suspend=True)
+    cluster = after(cluster, status(a_cluster(), a_head()))
     going = status(cluster, a_head())
     assert condition(going, "RayClusterSuspending").status == "True"
-    assert (going.state, condition(going, "RayClusterSuspended").status) == ("", "False")
+    assert (going.state, condition(going, "RayClusterSuspended").status) == ("ready", "False"), "quota is still in use"
+    ending = status(after(cluster, going), a_head(ends=NOW))
+    assert (ending.state, condition(ending, "Ready").reason) == ("ready", "Suspending")
     gone = status(after(cluster, going))
     assert (gone.state, condition(gone, "RayClusterSuspended").status) == ("suspended", "True")
     assert condition(gone, "RayClusterProvisioned").message == "the cluster is suspended"
     assert condition(gone, "RayClusterSuspending").status == "False"
     assert condition(gone, "RayClusterProvisioned").status == "False"
+    resuming = status(after(a_cluster(suspend=False), gone))
+    assert (resuming.state, condition(resuming, "RayClusterSuspended").status) == ("suspended", "False")
     resumed = status(after(a_cluster(suspend=False), gone), a_head())
     assert (resumed.state, condition(resumed, "RayClusterSuspended").status) == ("ready", "False")
 
@@ -200,3 +274,13 @@ def test_pods_that_run_and_of_which_nobody_says_more_make_a_cluster_ready_but_co
     assert (now.state, condition(now, "RayClusterProvisioned").status) == ("ready", "True")
     assert (now.available_worker_replicas, now.ready_worker_replicas) == (1, 0)
     assert condition(now, "HeadPodReady").status == "False"
+
+
+@pytest.mark.parametrize("has_conditions", [True, False])
+def test_a_condition_that_somebody_else_wrote_is_kept(has_conditions: bool) -> None:
+    idle = Condition("example.com/Idle", "True", "NoTasks", "", "2026-01-01T00:00:00Z")
+    cluster = after(a_cluster(), RayClusterStatus(conditions=(idle,)))
+    valid = status_of(cluster, Outcome([], None, now=NOW, has_conditions=has_conditions))
+    assert idle in valid.conditions
+    assert idle in invalid_status(cluster, Failure("InvalidRayClusterSpec", "x"), NOW).conditions
+    assert without_conditions(cluster).status.conditions == (idle,)

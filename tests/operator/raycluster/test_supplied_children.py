@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from bed.control_plane import ControlPlane
-from bed.faults import Fault, HttpFaults
-from conditions import eventually
-from kube_clients import connected
-from operating import operating
-from raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
+from bed.faults import HttpFaults
+from rayclusters.manifests import a_cluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.kube.resources import (
@@ -27,7 +24,12 @@ from raykeeper.kube.resources import (
     SERVICES,
 )
 from raykeeper.operator.gates import FeatureGates, Gate
+from raykeeper.operator.raycluster.children.rbac import desired_role
 from raykeeper.operator.settings import OperatorSettings
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operating import operating
+from support.raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
 
 pytestmark = pytest.mark.usefixtures("kwok")
 
@@ -140,8 +142,9 @@ async def test_a_cluster_that_is_made_again_takes_in_what_its_namesake_left_behi
         await scene.apply(manifest)
         await scene.becomes("ready")
     pods = {pod["metadata"]["uid"] for pod in await scene.pods()}
-    kept = (SERVICES, "demo-head-svc"), (SERVICE_ACCOUNTS, "demo"), (ROLES, "demo"), (ROLE_BINDINGS, "demo")
-    uids = [await uid_of(scene, resource, name) for resource, name in kept]
+    kept = (SERVICES, "demo-head-svc"), (ROLES, "demo")
+    unchanged = (SERVICE_ACCOUNTS, "demo"), (ROLE_BINDINGS, "demo")
+    uids = [await uid_of(scene, resource, name) for resource, name in (*kept, *unchanged)]
     await scene.kube.delete(CLUSTERS, scene.key, propagation="Orphan")
 
     async def is_gone() -> bool:
@@ -162,18 +165,41 @@ async def test_a_cluster_that_is_made_again_takes_in_what_its_namesake_left_behi
             return await owners() == {uid}
 
         await eventually(are_all_its_own)
-    assert [await uid_of(scene, resource, name) for resource, name in kept] == uids
+    assert [await uid_of(scene, resource, name) for resource, name in (*kept, *unchanged)] == uids
 
 
-async def test_what_may_not_be_changed_under_kuberays_role_is_used_without_an_owner(
+async def test_accounts_and_bindings_that_are_there_are_used_and_never_changed(
     ray_crds: ControlPlane, scene: Scene
 ) -> None:
     ours = {labels.CLUSTER: "demo", labels.APP_NAME: "kuberay", labels.CREATED_BY: "kuberay-operator"}
     account: JSON = {"metadata": {"name": "demo", "labels": ours}}
     await scene.kube.create(SERVICE_ACCOUNTS, account, scene.namespace)
     with HttpFaults(ray_crds, random.Random(4)) as wire:
-        refusal = wire.inject(Fault(403, "PATCH", "/serviceaccounts/demo"))
         async with operating(ray_crds.kubeconfig(server=wire.server), scene.namespace):
             await scene.apply(a_raycluster(enableInTreeAutoscaling=True))
             await scene.becomes("ready")
-    assert refusal.hits
+        changes = [path for method, path in wire.requests if method in ("PATCH", "PUT")]
+    assert not [path for path in changes if "serviceaccounts" in path or "rolebindings" in path]
+
+
+async def test_a_role_of_somebody_else_is_not_given_to_the_author_of_a_cluster_of_its_name(
+    ray_crds: ControlPlane, scene: Scene
+) -> None:
+    secrets: JSON = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}
+    await make(scene, ROLES, "demo", rules=[secrets])
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        await scene.apply(a_raycluster(enableInTreeAutoscaling=True))
+        await eventually(lambda: is_told(scene, "FailedToCreateRoleBinding"))
+        await scene.becomes("ready")
+    assert await scene.kube.find(ROLE_BINDINGS, ObjectKey(scene.namespace, "demo")) is None
+
+
+async def test_a_role_that_somebody_made_with_the_autoscalers_rules_is_bound(
+    ray_crds: ControlPlane, scene: Scene
+) -> None:
+    rules = desired_role(a_cluster().autoscaled().build())["rules"]
+    uid = await make(scene, ROLES, "demo", rules=rules)
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace):
+        await scene.apply(a_raycluster(enableInTreeAutoscaling=True))
+        await eventually(lambda: is_told(scene, "CreatedRoleBinding"))
+    assert await uid_of(scene, ROLES, "demo") == uid

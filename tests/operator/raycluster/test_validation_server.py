@@ -7,11 +7,6 @@ from dataclasses import dataclass
 import pytest
 
 from bed.control_plane import ControlPlane
-from conditions import eventually
-from golden import to_yaml
-from kube_clients import connected
-from operating import operating
-from raycluster_scene import CLUSTERS, POD_OBJECTS
 from rayclusters.manifests import ClusterBuilder
 from rayclusters.validation_cases import (
     CASES,
@@ -27,9 +22,14 @@ from rayclusters.validation_cases import (
 )
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
+from raykeeper.api.raycluster import INVALID
 from raykeeper.kube.client import Kube
-from raykeeper.operator.raycluster.conditions import INVALID
 from raykeeper.operator.settings import OperatorSettings
+from support.conditions import eventually
+from support.golden import to_yaml
+from support.kube_clients import connected
+from support.operating import operating
+from support.raycluster_scene import CLUSTERS, POD_OBJECTS
 
 OPERATORS = {
     "as it comes": DEFAULT_GATES,
@@ -110,9 +110,9 @@ async def test_what_keeps_a_rule_gets_pods_and_what_breaks_it_a_condition(
             return not left
 
         settings = OperatorSettings(gates=gates)
-        async with operating(ray_crds.admin_kubeconfig, namespace, settings=settings, surroundings=WITH_CERT_MANAGER):
+        async with operating(ray_crds.admin_kubeconfig, namespace, settings=settings, api_server=WITH_CERT_MANAGER):
             try:
-                await eventually(are_judged, seconds=60)
+                await eventually(are_judged)
             except TimeoutError:
                 pytest.fail(to_yaml(left), pytrace=False)
         with_pods = await clusters_with(kube, namespace, {labels.IS_RAY_NODE: "yes"})

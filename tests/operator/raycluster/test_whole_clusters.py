@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from bed.control_plane import ControlPlane
-from conditions import eventually
 from crds.field_tables import TABLES
 from crds.manifests import fields_given
-from golden import AssertGolden, files_without_test, to_yaml
-from kube_clients import connected
-from operating import operating
-from raycluster_scene import CLUSTERS, POD_OBJECTS
 from rayclusters.stored_children import Sent, kept, lost, normalised, stored_children
 from rayclusters.whole_clusters import OPERATORS, WHOLE_CLUSTERS, whole_cluster
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, Resource
 from raykeeper.kube.client import USER_AGENT, Kube
 from raykeeper.kube.resources import SERVICE_ACCOUNTS
+from support.conditions import eventually
+from support.golden import AssertGolden, files_without_test, to_yaml
+from support.kube_clients import connected
+from support.operating import operating
+from support.raycluster_scene import CLUSTERS, POD_OBJECTS
 
 GOLDEN = Path(__file__).parent / "golden" / "clusters"
 VERSION = USER_AGENT.partition("/")[2]
@@ -78,7 +78,7 @@ async def settle(kube: Kube, namespace: str) -> dict[str, JSON]:
         return None if left else clusters
 
     try:
-        return await eventually(look, seconds=60) or {}
+        return await eventually(look) or {}
     except TimeoutError:
         pytest.fail(f"pods are missing:\n{to_yaml(left)}", pytrace=False)
 

@@ -9,21 +9,20 @@ from typing import NamedTuple, TypeVar
 
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, Object, ObjectKey
-from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
+from raykeeper.api.raycluster import RayCluster
+from raykeeper.backoff import Backoff
 from raykeeper.errors import Unavailable
-from raykeeper.kube.backoff import Backoff
 from raykeeper.kube.client import Kube
 from raykeeper.kube.controllers.expectations import Expectations
-from raykeeper.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
-from raykeeper.kube.events.series import ObjectRef
+from raykeeper.kube.errors import AlreadyExists, ApiError, Conflict, NotDone, NotFound
 from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import PODS
 from raykeeper.logs import Log
 from raykeeper.operator.raycluster.actions import AdoptPod, CreateHead, CreateWorker, DeletePod, PodAction, RefreshHead
-from raykeeper.operator.raycluster.children.metadata import owner_reference
-from raykeeper.operator.raycluster.ledger import Ledger, Refused, deed_of, without_chance
-from raykeeper.operator.raycluster.pod import parse_pod
-from raykeeper.operator.slow_start import slow_start
+from raykeeper.operator.raycluster.ledger import Ledger, Refused, pod_write_of, without_chance
+from raykeeper.operator.raycluster.pod import HEAD_POD, parse_pod
+from raykeeper.operator.shared.owner import Owner
+from raykeeper.operator.shared.slow_start import slow_start
 
 T = TypeVar("T")
 
@@ -36,10 +35,10 @@ NAMES_IN_NOTE = 10  # an Event has room for a kilobyte
 
 
 class GroupKey(NamedTuple):
-    """One group of one cluster: what expectations are kept for."""
+    """One group of one cluster, or its head: what expectations are kept for."""
 
     cluster: ObjectKey
-    group: str
+    tracked_as: str
 
 
 @dataclass(frozen=True)
@@ -76,26 +75,30 @@ class PodWriter:
         return ledger
 
     async def _create(self, cluster: RayCluster, action: CreateHead | CreateWorker, ledger: Ledger) -> None:
-        deed = deed_of(action)
+        write = pod_write_of(action)
         if isinstance(action, CreateHead):
-            group, body = labels.HEAD_GROUP, self._factory.head(cluster)
+            group, tracked_as, body = labels.HEAD_GROUP, HEAD_POD, self._factory.head(cluster)
         else:
-            group, body = action.group, self._factory.worker(cluster, action)
-        owner, name = GroupKey(cluster.key, group), body["metadata"]["name"]
+            group, tracked_as, body = action.group, action.group, self._factory.worker(cluster, action)
+        owner, name = GroupKey(cluster.key, tracked_as), body["metadata"]["name"]
         self._expectations.expect_create(owner, name)
         try:
             pod = parse_pod(await self._create_for_sure(body, ObjectKey(cluster.metadata.namespace, name)))
+        except NotDone as error:
+            self._expectations.create_failed(owner, name)
+            ledger.refused.append(Refused(write, error, without_chance(error, name)))
+            raise
         except Unavailable as error:
             self._expectations.create_unsure(owner, name)
-            ledger.refused.append(Refused(deed, error, without_chance(error, name)))
+            ledger.refused.append(Refused(write, error, without_chance(error, name)))
             raise
         except ApiError as error:
             self._expectations.create_failed(owner, name)
-            ledger.refused.append(Refused(deed, error, without_chance(error, name)))
+            ledger.refused.append(Refused(write, error, without_chance(error, name)))
             raise
         self._expectations.create_answered(owner, name, pod.uid)
         ledger.made.append(pod)
-        ledger.done.setdefault((deed, f"of group {group}"), []).append(name)
+        ledger.done.setdefault((write, f"of group {group}"), []).append(name)
 
     async def _create_for_sure(self, body: JSON, key: ObjectKey) -> Object:
         """The pod made. A create that nobody answered is sent again under the same name: then either it is
@@ -103,18 +106,24 @@ class PodWriter:
         for failures in range(1, CREATE_ATTEMPTS):
             try:
                 return await self._kube.create(PODS, body, key.namespace)
-            except Unavailable:
+            except Unavailable as error:
+                if failures == 1 and isinstance(error, NotDone):
+                    raise
                 await asyncio.sleep(CREATE_PAUSE.delay(failures))
             except AlreadyExists:
                 if failures > 1 and (pod := await self._kube.find(PODS, key)):
                     return pod
                 raise
-        return await self._kube.create(PODS, body, key.namespace)
+        try:
+            return await self._kube.create(PODS, body, key.namespace)
+        except NotDone as error:  # this one was not done, but an earlier one may have been
+            raise Unavailable(error.service, error.cause, retry_after=error.retry_after) from error
 
     async def _delete(self, cluster: RayCluster, action: DeletePod, ledger: Ledger) -> None:
-        pod, deed = action.pod, deed_of(action)
-        owner = GroupKey(cluster.key, pod.group)
-        self._expectations.expect_delete(owner, pod.uid)
+        pod, write = action.pod, pod_write_of(action)
+        owner = GroupKey(cluster.key, pod.tracked_as)
+        if not (action.is_forced and pod.is_held):  # of which the watch may have nothing to show
+            self._expectations.expect_delete(owner, pod.uid)
         try:
             key = ObjectKey(cluster.metadata.namespace, pod.name)
             await self._kube.delete(PODS, key, uid=pod.uid, grace_seconds=0 if action.is_forced else None)
@@ -126,18 +135,18 @@ class PodWriter:
             ledger.unfinished.append(error)
         except (ApiError, Unavailable) as error:
             self._expectations.delete_failed(owner, pod.uid)
-            ledger.refused.append(Refused(deed, error, str(error)))
+            ledger.refused.append(Refused(write, error, str(error)))
             raise
         else:
             ledger.deleted.add(pod.uid)
-            ledger.done.setdefault((deed, action.explanation), []).append(pod.name)
+            ledger.done.setdefault((write, action.explanation), []).append(pod.name)
 
     async def _mark(self, cluster: RayCluster, action: RefreshHead | AdoptPod, ledger: Ledger) -> None:
         """Write on this very pod whose it is, or which spec it was made for."""
         pod = action.pod
         mark: JSON = {"annotations": self._factory.marks(cluster)}
         if isinstance(action, AdoptPod):
-            mark = {"ownerReferences": [owner_reference(cluster)]}
+            mark = {"ownerReferences": [Owner.of(cluster).reference()]}
         try:
             key = ObjectKey(cluster.metadata.namespace, pod.name)
             await self._kube.merge_patch(PODS, key, {"metadata": {"uid": pod.uid, **mark}})
@@ -147,16 +156,16 @@ class PodWriter:
         log.info("pod taken over", cluster=cluster.key, pod=pod.name)
 
     def _tell(self, cluster: RayCluster, ledger: Ledger) -> None:
-        """One Event for each kind of deed, however many pods it was done to."""
-        regarding = cluster_ref(cluster)
-        for (deed, explanation), names in ledger.done.items():
-            note = f"{deed.verb}d {_enumerated(names)} {explanation}"
-            if deed.verb == "Delete":
+        """One Event for each kind of write, however many pods it was done to."""
+        regarding = Owner.of(cluster).ref()
+        for (write, explanation), names in ledger.done.items():
+            note = f"{write.verb}d {_enumerated(names)} {explanation}"
+            if write.verb == "Delete":
                 note = f"Deleted {_enumerated(names)}: {explanation}"
-            self._recorder.normal(regarding, deed.done, note, action=deed.verb)
-            log.info("pods written", cluster=cluster.key, what=deed.done, why=explanation, pods=names)
-        for deed, _, text in ledger.refused[:1]:
-            self._recorder.warning(regarding, deed.refused, text, action=deed.verb)
+            self._recorder.normal(regarding, write.done, note, action=write.verb)
+            log.info("pods written", cluster=cluster.key, what=write.done, why=explanation, pods=names)
+        for write, _, text in ledger.refused[:1]:
+            self._recorder.warning(regarding, write.refused, text, action=write.verb)
 
 
 async def _until_refused(items: Sequence[T], write: Callable[[T], Awaitable[None]]) -> None:
@@ -165,11 +174,6 @@ async def _until_refused(items: Sequence[T], write: Callable[[T], Awaitable[None
         await slow_start(items, write)
     except* (ApiError, Unavailable):
         pass  # in the ledger
-
-
-def cluster_ref(cluster: RayCluster) -> ObjectRef:
-    meta = cluster.metadata
-    return ObjectRef(RAY_CLUSTERS.api_version, RAY_CLUSTERS.kind, meta.namespace, meta.name, meta.uid)
 
 
 def _enumerated(names: Sequence[str]) -> str:

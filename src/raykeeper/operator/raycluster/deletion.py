@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 from datetime import datetime, timedelta
 
 import msgspec
 
 from raykeeper.api import labels
-from raykeeper.api.meta import ObjectKey
 from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
 from raykeeper.errors import Unavailable
 from raykeeper.kube.controllers.requeue import Requeue
-from raykeeper.kube.errors import AlreadyExists, ApiError, NotFound
+from raykeeper.kube.errors import AlreadyExists, ApiError
 from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import JOBS, PODS
 from raykeeper.operator.context import Context
-from raykeeper.operator.raycluster.apply import cluster_ref
 from raykeeper.operator.raycluster.children.redis_cleanup import (
     deletion_timeout_seconds,
     desired_redis_cleanup_job,
     is_finished,
 )
-from raykeeper.operator.raycluster.features import gcs_backend
 from raykeeper.operator.raycluster.observe import Observed
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
 from raykeeper.operator.raycluster.pods.desired import desired_head_pod
+from raykeeper.operator.shared.features import gcs_backend
+from raykeeper.operator.shared.finalizers import add_finalizer, remove_finalizer
+from raykeeper.operator.shared.owner import Owner
 
 FINALIZER = labels.GCS_FT_REDIS_CLEANUP_FINALIZER
 PODS_GO_SECONDS = 10.0  # watched anyway; this is for a watch that is late
@@ -42,8 +41,8 @@ class Deletion:
 
     async def prepare(self, cluster: RayCluster) -> None:
         """Make sure that the object cannot go before Redis is clean. Before any pod that writes to Redis is made."""
-        if self._cleans_redis(cluster) and FINALIZER not in cluster.metadata.finalizers:
-            await self._write_finalizers(cluster, [*cluster.metadata.finalizers, FINALIZER])
+        if self._cleans_redis(cluster):
+            await add_finalizer(self._kube, RAY_CLUSTERS, cluster.metadata, FINALIZER)
 
     async def advance(self, cluster: RayCluster, observed: Observed) -> Requeue:
         """One step: pods go, then Redis is cleaned, then the finalizer goes. Kubernetes does the rest."""
@@ -57,7 +56,7 @@ class Deletion:
             await self._kube.delete_collection(PODS, cluster.metadata.namespace, labels=selector)
         if self._is_overdue(cluster):
             note = "the clean-up of Redis took too long; the cluster goes without it"
-            self._recorder.warning(cluster_ref(cluster), "ForceDeletedStuckCluster", note, action="Cleanup")
+            self._recorder.warning(Owner.of(cluster).ref(), "ForceDeletedStuckCluster", note, action="Cleanup")
             return await self._release(cluster)
         if observed.has_head:
             return Requeue.after(PODS_GO_SECONDS)  # the GCS must have stopped writing
@@ -83,19 +82,12 @@ class Deletion:
             return Requeue.after(PODS_GO_SECONDS)
         except (ApiError, Unavailable) as error:
             note = str(error)
-            self._recorder.warning(cluster_ref(cluster), "FailedToCreateRedisCleanupJob", note, action="Create")
+            self._recorder.warning(Owner.of(cluster).ref(), "FailedToCreateRedisCleanupJob", note, action="Create")
             raise
         note = f"Created Job {job['metadata']['name']}"
-        self._recorder.normal(cluster_ref(cluster), "CreatedRedisCleanupJob", note, action="Create")
+        self._recorder.normal(Owner.of(cluster).ref(), "CreatedRedisCleanupJob", note, action="Create")
         return Requeue.after(PODS_GO_SECONDS)
 
     async def _release(self, cluster: RayCluster) -> Requeue:
-        with contextlib.suppress(NotFound):  # gone meanwhile
-            await self._write_finalizers(cluster, [name for name in cluster.metadata.finalizers if name != FINALIZER])
+        await remove_finalizer(self._kube, RAY_CLUSTERS, cluster.metadata, FINALIZER)
         return Requeue.never()
-
-    async def _write_finalizers(self, cluster: RayCluster, finalizers: list[str]) -> None:
-        """The list is replaced whole, so only if nobody else changed the object since."""
-        meta = {"finalizers": finalizers, "resourceVersion": cluster.metadata.resource_version}
-        key: ObjectKey = cluster.key
-        await self._kube.merge_patch(RAY_CLUSTERS, key, {"metadata": meta})

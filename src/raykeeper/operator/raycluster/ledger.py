@@ -18,7 +18,7 @@ from raykeeper.operator.raycluster.status import Failure
 _RANDOM_END = re.compile(rf"-[{SAFE_ALPHABET}]{{5}}$")
 
 
-class Deed(NamedTuple):
+class PodWrite(NamedTuple):
     """One kind of write to pods, and what KubeRay's users know it by."""
 
     verb: str
@@ -30,18 +30,20 @@ class Deed(NamedTuple):
     """Reason of the condition ReplicaFailure."""
 
 
-CREATE_HEAD: Final = Deed("Create", "CreatedHeadPod", "FailedToCreateHeadPod", "FailedCreateHeadPod")
-CREATE_WORKER: Final = Deed("Create", "CreatedWorkerPod", "FailedToCreateWorkerPod", "FailedCreateWorkerPod")
-DELETE_HEAD: Final = Deed("Delete", "DeletedHeadPod", "FailedToDeleteHeadPod", "FailedDeleteHeadPod")
-DELETE_WORKER: Final = Deed("Delete", "DeletedWorkerPod", "FailedToDeleteWorkerPod", "FailedDeleteWorkerPod")
-DELETE_GROUP: Final = Deed("Delete", "DeletedWorkerPod", "FailedToDeleteWorkerPodCollection", "FailedDeleteWorkerPod")
-DELETE_ALL: Final = Deed("Delete", "DeletedPod", "FailedToDeletePodCollection", "FailedDeleteAllPods")
-"""Heads and workers alike, as one deed."""
+CREATE_HEAD: Final = PodWrite("Create", "CreatedHeadPod", "FailedToCreateHeadPod", "FailedCreateHeadPod")
+CREATE_WORKER: Final = PodWrite("Create", "CreatedWorkerPod", "FailedToCreateWorkerPod", "FailedCreateWorkerPod")
+DELETE_HEAD: Final = PodWrite("Delete", "DeletedHeadPod", "FailedToDeleteHeadPod", "FailedDeleteHeadPod")
+DELETE_WORKER: Final = PodWrite("Delete", "DeletedWorkerPod", "FailedToDeleteWorkerPod", "FailedDeleteWorkerPod")
+DELETE_GROUP: Final = PodWrite(
+    "Delete", "DeletedWorkerPod", "FailedToDeleteWorkerPodCollection", "FailedDeleteWorkerPod"
+)
+DELETE_ALL: Final = PodWrite("Delete", "DeletedPod", "FailedToDeletePodCollection", "FailedDeleteAllPods")
+"""Heads and workers alike, as one write."""
 
 _TOGETHER: Final = {Why.SUSPENDED: DELETE_ALL, Why.RECREATE: DELETE_ALL, Why.GROUP_SUSPENDED: DELETE_GROUP}
 
 
-def deed_of(action: CreateHead | CreateWorker | DeletePod) -> Deed:
+def pod_write_of(action: CreateHead | CreateWorker | DeletePod) -> PodWrite:
     """How what is done is called. What takes a whole cluster or group away has a name of its own."""
     match action:
         case CreateHead():
@@ -55,7 +57,7 @@ def deed_of(action: CreateHead | CreateWorker | DeletePod) -> Deed:
 class Refused(NamedTuple):
     """A write that was not done, and what there is to say about it."""
 
-    deed: Deed
+    write: PodWrite
     error: ApiError | Unavailable
     text: str
 
@@ -64,8 +66,8 @@ class Refused(NamedTuple):
 class Ledger:
     """What a pass did to pods and what was refused."""
 
-    done: dict[tuple[Deed, str], list[str]] = field(default_factory=dict)
-    """Names of pods by deed and explanation."""
+    done: dict[tuple[PodWrite, str], list[str]] = field(default_factory=dict)
+    """Names of pods by write and explanation."""
     refused: list[Refused] = field(default_factory=list)
     unfinished: list[ApiError | Unavailable] = field(default_factory=list)
     """Writes that met another change, and marks that were not set; they are repeated, and nobody need hear of it."""
@@ -94,7 +96,7 @@ class Ledger:
         if not self.refused:
             return None
         first = self.refused[0]
-        return Failure(first.deed.failure, first.text)
+        return Failure(first.write.failure, first.text)
 
 
 def without_chance(error: Exception, name: str) -> str:

@@ -9,25 +9,16 @@ from typing import Any, Final
 import msgspec
 
 from raykeeper.api import labels
-from raykeeper.api.meta import JSON, Object, ObjectKey, Resource
+from raykeeper.api.meta import JSON, Object, ObjectKey
 from raykeeper.api.names import gcs_storage_claim_name, redis_cleanup_job_name
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.kube.informers.cache import Cache
-from raykeeper.kube.resources import (
-    INGRESSES,
-    PERSISTENT_VOLUME_CLAIMS,
-    ROLE_BINDINGS,
-    ROLES,
-    ROUTES,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-)
+from raykeeper.kube.resources import PERSISTENT_VOLUME_CLAIMS
 from raykeeper.operator import kinds
-from raykeeper.operator.raycluster.children.desired import ChildKey
+from raykeeper.operator.api_server_facts import ApiServerFacts
 from raykeeper.operator.raycluster.children.obsolete import Usage
 from raykeeper.operator.raycluster.pod import Pod, parse_pod
-from raykeeper.operator.surroundings import Surroundings
+from raykeeper.operator.shared.children.keys import ChildKey
 from raykeeper.operator.watches import Informers, WatchedKind
 
 CHILD_KINDS: Final[tuple[WatchedKind[Any], ...]] = (
@@ -41,22 +32,8 @@ CHILD_KINDS: Final[tuple[WatchedKind[Any], ...]] = (
     kinds.WATCHED_HEADLESS_SERVICES,
     kinds.WATCHED_SERVE_SERVICES,
     kinds.WATCHED_CLAIMS,
+    *kinds.WATCHED_BY_SCHEDULERS,
 )
-
-CHILD_RESOURCES: Final[Mapping[str, Resource[Any]]] = {
-    resource.kind: resource
-    for resource in (
-        SERVICE_ACCOUNTS,
-        ROLES,
-        ROLE_BINDINGS,
-        INGRESSES,
-        ROUTES,
-        SECRETS,
-        SERVICES,
-        PERSISTENT_VOLUME_CLAIMS,
-    )
-}
-"""Where a child of each kind is written to."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +44,8 @@ class Observed:
     children: Mapping[ChildKey, JSON]
     """Those that the cluster controls, and the claim under its GCS, which may be nobody's."""
     cleanup_job: Object | None
+    unsettled: tuple[str, ...] = ()
+    """Groups of which the caches do not show all that we did to their pods."""
 
     @property
     def has_head(self) -> bool:
@@ -81,12 +60,12 @@ class Observed:
 class Observer:
     """Looks a cluster up in the caches."""
 
-    def __init__(self, informers: Informers, surroundings: Surroundings) -> None:
+    def __init__(self, informers: Informers, api_server: ApiServerFacts) -> None:
         self._pods = informers.cache(kinds.WATCHED_PODS)
         self._jobs = informers.cache(kinds.WATCHED_JOBS)
         self._claims = informers.cache(kinds.WATCHED_CLAIMS)
         self._children: list[tuple[str, Cache[Any]]] = [
-            (kind.resource.kind, informers.cache(kind)) for kind in CHILD_KINDS if kind.is_served(surroundings)
+            (kind.resource.kind, informers.cache(kind)) for kind in CHILD_KINDS if kind.is_served(api_server)
         ]
 
     def observe(self, cluster: RayCluster) -> Observed:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
+from typing import Final
 
 from raykeeper.api import labels
 from raykeeper.api.conditions import is_true
-from raykeeper.api.raycluster import RayCluster
+from raykeeper.api.raycluster import SUSPENDING, RayCluster
 from raykeeper.operator.raycluster.actions import AdoptPod, CreateHead, DeletePod, PodAction, RefreshHead, Why
 from raykeeper.operator.raycluster.plan_workers import GroupRules, NewName, plan_group, plan_removed_groups
-from raykeeper.operator.raycluster.pod import Pod
+from raykeeper.operator.raycluster.pod import HEAD_POD, Pod
 from raykeeper.operator.raycluster.suspension import Suspension, suspension_of
+
+ACTIONS_A_PASS: Final = 200
+"""A larger plan is carried out in several passes, so that a cluster of a million pods delays no other. At the usual 500
+writes a second, sixteen such clusters keep a newcomer waiting for six seconds."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,7 @@ class Facts:
 
     now: datetime
     unsettled: Collection[str]
-    """Groups with writes of ours that the cache does not show yet; they are left alone."""
+    """Groups, as pods are tracked, with writes of ours that the cache does not show yet; they are left alone."""
     recreate_hash: str
     """Hash of the spec as it is now."""
     version: str
@@ -29,53 +35,70 @@ class Facts:
     may_shrink_autoscaled: bool
     has_indexes: bool
     new_name: NewName
+    commits_suspension: bool = True
+    """Whether the status says that pods will go before they do; it cannot where it has no conditions."""
 
 
 def plan_pods(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> list[PodAction]:
-    """Everything to be done about pods; the actions are independent of each other and may run in parallel."""
-    match suspension_of(cluster):
-        case Suspension.SUSPENDING:
-            return [DeletePod(pod, Why.SUSPENDED) for pod in pods if not pod.is_terminating]
-        case Suspension.SUSPENDED:
-            return []
-        case Suspension.NONE:
-            pass
+    """What to do about pods in this pass; the actions are independent of each other and may run in parallel.
+
+    Where there is more to do than a pass may, it is the beginning of it: as many actions as `ACTIONS_A_PASS`.
+    """
+    actions = list(islice(_plan(cluster, pods, facts), ACTIONS_A_PASS))
+    return [*_plan_adoption(pods, actions), *actions][:ACTIONS_A_PASS]
+
+
+def _plan(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> Iterator[PodAction]:
+    """All there is to do, one action at a time: no list may be as long as a number in a spec says."""
     heads = [pod for pod in pods if pod.is_head]
+    suspension = suspension_of(cluster)
+    if suspension is not Suspension.NONE:
+        if suspension is Suspension.SUSPENDING and _is_committed(cluster, facts):
+            yield from (DeletePod(pod, Why.SUSPENDED) for pod in pods if not pod.is_terminating)
+        return
     if _must_recreate(cluster, heads, facts):
-        return _plan_recreation(pods)
-    if not heads and _stays_without_head(cluster):
-        return []
-    actions = [*_plan_head(heads, facts), *_refresh(cluster, heads, facts), *_plan_workers(cluster, pods, facts)]
-    return [*_plan_adoption(pods, actions), *actions]
+        yield from _plan_recreation(pods)
+        return
+    head = _plan_head(heads, facts)
+    if CreateHead() in head and _stays_without_head(cluster):
+        yield from (action for action in head if action != CreateHead())
+        return
+    yield from head
+    yield from _refresh(cluster, heads, facts)
+    yield from _plan_workers(cluster, pods, facts)
+
+
+def _is_committed(cluster: RayCluster, facts: Facts) -> bool:
+    """Whether the status says that the cluster is being suspended: then it is brought to its end, whoever goes on."""
+    return not facts.commits_suspension or is_true(cluster.status.conditions, SUSPENDING)
 
 
 def _plan_head(heads: Sequence[Pod], facts: Facts) -> list[PodAction]:
-    """One head pod. The next is made when the last is gone, or was given up for lost: two heads are two clusters."""
-    if labels.HEAD_GROUP in facts.unsettled:
+    """One head pod. The next is made when the last is gone, or was given up: two heads are two clusters."""
+    if HEAD_POD in facts.unsettled:
         return []
-    lost = [pod for pod in heads if pod.is_lost(facts.now)]
     alive = sorted((pod for pod in heads if not pod.is_terminating), key=lambda pod: (pod.created, pod.name))
-    going = [pod for pod in heads if pod.is_terminating and not pod.is_stuck(facts.now) and pod not in lost]
-    actions: list[PodAction] = [DeletePod(pod, Why.LOST) for pod in lost]
+    actions: list[PodAction] = [DeletePod(pod, Why.LOST) for pod in heads if pod.is_lost(facts.now)]
     actions += [DeletePod(pod, Why.SECOND_HEAD) for pod in alive[1:]]
     if alive and alive[0].is_over(facts.now):
         actions.append(DeletePod(alive[0], Why.ENDED))
-    elif not alive and not going and not lost:
+    elif all(pod.is_stuck(facts.now) for pod in heads):
         actions.append(CreateHead())
     return actions
 
 
-def _plan_workers(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> list[PodAction]:
+def _plan_workers(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> Iterator[PodAction]:
     workers = [pod for pod in pods if not pod.is_head]
     groups = cluster.spec.worker_group_specs
     is_autoscaled = bool(cluster.spec.enable_in_tree_autoscaling)
     rules = GroupRules(facts.may_shrink_autoscaled or not is_autoscaled, facts.has_indexes)
-    actions: list[PodAction] = [*plan_removed_groups((group.group_name for group in groups), workers)]
+    yield from plan_removed_groups((group.group_name for group in groups), workers)
+    of_group: dict[str, list[Pod]] = {}
+    for pod in workers:
+        of_group.setdefault(pod.group, []).append(pod)
     for group in groups:
         if group.group_name not in facts.unsettled:
-            own = [pod for pod in workers if pod.group == group.group_name]
-            actions += plan_group(group, own, rules, facts.now, facts.new_name)
-    return actions
+            yield from plan_group(group, of_group.get(group.group_name, ()), rules, facts.now, facts.new_name)
 
 
 def _plan_adoption(pods: Sequence[Pod], actions: Sequence[PodAction]) -> list[PodAction]:

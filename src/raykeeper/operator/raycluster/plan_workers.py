@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 from raykeeper.api import labels
 from raykeeper.api.raycluster import WorkerGroupSpec
 from raykeeper.operator.raycluster.actions import CreateWorker, DeletePod, PodAction, Slot, Why
 from raykeeper.operator.raycluster.pod import Pod
+from raykeeper.operator.shared.replicas import desired_replicas
 
 NewName = Callable[[], str]
 """Five random characters; an argument, so that plans are the same in tests."""
@@ -25,29 +27,48 @@ class GroupRules:
     """Whether pods carry the index of their replica, and multi-host replicas live and die together."""
 
 
-def desired_replicas(group: WorkerGroupSpec) -> int:
-    """How many replicas there should be: within the limits, none while suspended."""
-    if group.suspend:
-        return 0
-    return max(group.min_replicas, min(group.replicas, group.max_replicas))
-
-
 def plan_group(
     group: WorkerGroupSpec, pods: Sequence[Pod], rules: GroupRules, now: datetime, new_name: NewName
-) -> list[PodAction]:
-    """Bring one group to its replicas. `pods` are the group's own."""
+) -> Iterator[PodAction]:
+    """Bring one group to its replicas. `pods` are the group's own.
+
+    A pod that goes keeps its place until it is gone, or was given up: its replacement would wait beside it for the
+    same GPU, or be refused by a quota.
+    """
     if group.suspend:
-        return [DeletePod(pod, Why.GROUP_SUSPENDED) for pod in pods if not pod.is_terminating]
+        yield from (DeletePod(pod, Why.GROUP_SUSPENDED) for pod in pods if not pod.is_terminating)
+        return
     doomed = list(_doomed(group, pods, now))
-    gone = {action.pod.uid for action in doomed}
-    alive = [pod for pod in pods if pod.uid not in gone and not pod.is_terminating]
+    yield from doomed
+    members = _GroupPods.of(pods, {action.pod.uid for action in doomed}, now)
     if group.num_of_hosts <= 1:
-        rest = _plan_pods(group, alive, rules)
-    elif not rules.has_indexes or _are_of_older_kuberay(alive):
-        rest = _plan_pods(group, alive, replace(rules, has_indexes=False))
+        yield from _plan_pods(group, members, rules)
+    elif not rules.has_indexes or _are_of_older_kuberay(members.alive):
+        yield from _plan_pods(group, members, replace(rules, has_indexes=False))
     else:
-        rest = _plan_replicas(group, alive, gone_replicas(pods, alive), rules, now, new_name)
-    return [*doomed, *rest]
+        yield from _plan_replicas(group, members, rules, now, new_name)
+
+
+@dataclass(frozen=True)
+class _GroupPods:
+    """The pods of a group."""
+
+    alive: list[Pod]
+    """Those that stay, but for what the number of replicas says."""
+    going: list[Pod]
+    """Those on their way out, for which no replacement is made yet."""
+    broken: set[str]
+    """The multi-host replicas of which a pod goes, or went and is still there."""
+
+    @staticmethod
+    def of(pods: Sequence[Pod], doomed: set[str], now: datetime) -> _GroupPods:
+        """Of these pods, when the doomed ones are deleted."""
+        leaving = [pod for pod in pods if pod.is_terminating or pod.uid in doomed]
+        return _GroupPods(
+            alive=[pod for pod in pods if not pod.is_terminating and pod.uid not in doomed],
+            going=[pod for pod in leaving if not pod.is_stuck(now)],
+            broken={name for pod in leaving if (name := pod.labels.get(labels.REPLICA_NAME))},
+        )
 
 
 def plan_removed_groups(names: Iterable[str], workers: Sequence[Pod]) -> list[DeletePod]:
@@ -75,36 +96,40 @@ def _are_of_older_kuberay(alive: Sequence[Pod]) -> bool:
 
     Such pods stay, and are added to in kind, until the group is made anew; KubeRay makes a second group beside them.
     """
-    return bool(alive) and not any(labels.REPLICA_NAME in pod.labels for pod in alive)
+    marks = (labels.REPLICA_NAME, labels.REPLICA_INDEX)
+    return bool(alive) and not any(mark in pod.labels for pod in alive for mark in marks)
 
 
-def _plan_pods(group: WorkerGroupSpec, alive: Sequence[Pod], rules: GroupRules) -> list[PodAction]:
+def _plan_pods(group: WorkerGroupSpec, members: _GroupPods, rules: GroupRules) -> Iterator[PodAction]:
     """A group whose pods are independent of each other."""
-    missing = desired_replicas(group) * group.num_of_hosts - len(alive)
+    missing = desired_replicas(group) * group.num_of_hosts - len(members.alive)
     if missing < 0 and rules.may_shrink:
-        return [DeletePod(pod, Why.SURPLUS) for pod in scale_down_order(alive)[:-missing]]
-    free = free_indexes(int(text) for pod in alive if (text := pod.labels.get(labels.REPLICA_INDEX, "")).isdecimal())
-    return [
-        CreateWorker(group.group_name, Slot(next(free)) if rules.has_indexes else None) for _ in range(max(0, missing))
-    ]
+        yield from (DeletePod(pod, Why.SURPLUS) for pod in scale_down_order(members.alive)[:-missing])
+    free = free_indexes(index for pod in (*members.alive, *members.going) if (index := replica_index(pod)) is not None)
+    for _ in range(missing - len(members.going)):
+        yield CreateWorker(group.group_name, Slot(next(free)) if rules.has_indexes else None)
 
 
 def _plan_replicas(
-    group: WorkerGroupSpec, alive: Sequence[Pod], broken: set[str], rules: GroupRules, now: datetime, new_name: NewName
-) -> list[PodAction]:
+    group: WorkerGroupSpec, members: _GroupPods, rules: GroupRules, now: datetime, new_name: NewName
+) -> Iterator[PodAction]:
     """A group whose replicas are several pods that make no sense without each other."""
-    replicas = [Replica(name, pods) for name, pods in _by_replica(alive).items()]
-    kept = [one for one in replicas if one.name not in broken and (one.is_whole(group) or one.is_forming(now))]
-    actions: list[PodAction] = [
-        DeletePod(pod, Why.INCOMPLETE) for one in replicas if one not in kept for pod in one.pods
-    ]
+    replicas = [Replica(name, pods) for name, pods in _by_replica(members.alive).items()]
+    kept = [one for one in replicas if one.name not in members.broken and (one.is_whole(group) or one.is_forming(now))]
+    dropped = [one for one in replicas if one not in kept]
+    yield from (DeletePod(pod, Why.INCOMPLETE) for one in dropped for pod in one.pods)
     missing = desired_replicas(group) - len(kept)
     if missing < 0 and rules.may_shrink:
         worst_first = sorted(kept, key=Replica.keep_rank)
-        return [*actions, *(DeletePod(pod, Why.SURPLUS) for one in worst_first[:-missing] for pod in one.pods)]
-    free = free_indexes(one.index for one in kept)
-    fresh = [Replica(f"{group.group_name}-{new_name()}", [], next(free)) for _ in range(max(0, missing))]
-    return [*actions, *(create for one in [*kept, *fresh] for create in one.missing_pods(group))]
+        yield from (DeletePod(pod, Why.SURPLUS) for one in worst_first[:-missing] for pod in one.pods)
+        return
+    for one in kept:
+        yield from one.missing_pods(group)
+    leaving = _by_replica([*members.going, *(pod for one in dropped for pod in one.pods)])
+    taken = [*kept, *(Replica(name, pods) for name, pods in leaving.items())]
+    free = free_indexes(one.index for one in taken)
+    for _ in range(missing - len(leaving)):
+        yield from Replica(f"{group.group_name}-{new_name()}", [], next(free)).missing_pods(group)
 
 
 FORMING = timedelta(minutes=1)
@@ -122,11 +147,12 @@ class Replica:
     @property
     def index(self) -> int:
         """Number of the replica: its pods' label, else the one it is to be given."""
-        text = self.pods[0].labels.get(labels.REPLICA_INDEX, "") if self.pods else ""
-        return int(text) if text.isdecimal() else self.new_index
+        known = replica_index(self.pods[0]) if self.pods else None
+        return self.new_index if known is None else known
 
     def is_whole(self, group: WorkerGroupSpec) -> bool:
-        return len(self.pods) == group.num_of_hosts
+        """One with more hosts than asked for is left alone: who lowers their number must not lose all work at once."""
+        return len(self.pods) >= group.num_of_hosts
 
     def is_forming(self, now: datetime) -> bool:
         return all(now - pod.created < FORMING for pod in self.pods)
@@ -135,16 +161,18 @@ class Replica:
         """A replica is as good as its worst pod."""
         return min(_keep_rank(pod) for pod in self.pods)
 
-    def missing_pods(self, group: WorkerGroupSpec) -> list[CreateWorker]:
+    def missing_pods(self, group: WorkerGroupSpec) -> Iterator[CreateWorker]:
+        """One at a time: nobody says how many hosts a replica may have."""
         there = {pod.labels.get(labels.REPLICA_HOST_INDEX) for pod in self.pods}
-        hosts = [host for host in range(group.num_of_hosts) if str(host) not in there]
-        return [CreateWorker(group.group_name, Slot(self.index, self.name, host)) for host in hosts]
+        hosts = (host for host in range(group.num_of_hosts) if str(host) not in there)
+        for host in islice(hosts, max(0, group.num_of_hosts - len(self.pods))):
+            yield CreateWorker(group.group_name, Slot(self.index, self.name, host))
 
 
-def gone_replicas(pods: Iterable[Pod], alive: Sequence[Pod]) -> set[str]:
-    """The multi-host replicas of which a pod goes or is going."""
-    uids = {pod.uid for pod in alive}
-    return {name for pod in pods if pod.uid not in uids and (name := pod.labels.get(labels.REPLICA_NAME))}
+def replica_index(pod: Pod) -> int | None:
+    """The number of its replica within the group, where its label is one."""
+    text = pod.labels.get(labels.REPLICA_INDEX, "")
+    return int(text) if text.isdecimal() else None
 
 
 def _by_replica(pods: Sequence[Pod]) -> dict[str, list[Pod]]:

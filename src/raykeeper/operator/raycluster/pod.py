@@ -11,14 +11,17 @@ import msgspec
 from raykeeper.api import labels
 from raykeeper.api.containers import AUTOSCALER
 from raykeeper.api.meta import Object
+from raykeeper.api.times import parse_time
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 LOST_AFTER: Final = timedelta(seconds=60)
 """How long after its end a pod may still be shown as running before its kubelet counts as gone. A live kubelet reports
 within seconds; the control plane itself takes 40 to 50 to call a node lost."""
 STUCK_AFTER: Final = timedelta(minutes=5)
-"""How long after its end a pod may be held by somebody's finalizer before it is replaced all the same."""
-
+"""How long after its end a pod may still be there, by whatever holds it, before it is replaced all the same."""
+HEAD_POD: Final = "the head"
+"""What the head is tracked as beside the worker groups. None of them can be called so: it is no value of a label."""
+LONGEST_COST: Final = 11  # an int32 with its sign
 
 REPLACED_AFTER: Final = timedelta(seconds=5)
 """How old a pod is at least when it is replaced because it ended: one that fails as soon as it starts does so for ever,
@@ -70,6 +73,7 @@ class _Container(msgspec.Struct, gc=False):
 
 
 class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    node_name: str = ""
     restart_policy: str = "Always"
     containers: tuple[_Container, ...] = ()
 
@@ -107,6 +111,12 @@ class Pod:
     """Somebody says that it is not ready; a pod of which nobody has said anything is neither this nor ready."""
     is_orphan: bool = False
     """Nobody owns it: a cluster was deleted and left it behind."""
+    has_node: bool = True
+    """A node was chosen for it."""
+    is_held: bool = False
+    """It has finalizers, so it stays until somebody takes them off."""
+    is_forced: bool = False
+    """It was deleted without a grace period: no kubelet is waited for, and deleting it again changes nothing."""
 
     @property
     def is_head(self) -> bool:
@@ -115,6 +125,11 @@ class Pod:
     @property
     def group(self) -> str:
         return self.labels.get(labels.GROUP, "")
+
+    @property
+    def tracked_as(self) -> str:
+        """The group whose writes in flight are waited for before the pod is decided about."""
+        return HEAD_POD if self.is_head else self.group
 
     @property
     def is_up(self) -> bool:
@@ -129,7 +144,7 @@ class Pod:
     def deletion_cost(self) -> int:
         """What Kubernetes' own controllers read: the lower, the sooner a pod is given up; nonsense counts as 0."""
         text = self.annotations.get(DELETION_COST, "0")
-        return int(text) if text.removeprefix("-").isdecimal() else 0
+        return int(text) if len(text) <= LONGEST_COST and text.removeprefix("-").isdecimal() else 0
 
     def is_over(self, now: datetime) -> bool:
         """It has ended, and may be replaced."""
@@ -137,7 +152,8 @@ class Pod:
 
     def is_lost(self, now: datetime) -> bool:
         """Its grace period is long over and it is still shown as running: no kubelet is left to report its end."""
-        return self.ends is not None and self.seems_running and now >= self.ends + LOST_AFTER
+        is_overdue = self.ends is not None and now >= self.ends + LOST_AFTER
+        return is_overdue and self.seems_running and self.has_node and not self.is_forced
 
     def is_stuck(self, now: datetime) -> bool:
         """It should be gone for so long that it is replaced, whoever holds it."""
@@ -157,8 +173,8 @@ def parse_pod(item: Object) -> Pod:
         uid=meta.uid,
         labels=meta.labels,
         annotations=meta.annotations,
-        created=_time(meta.creation_timestamp) or datetime.min.replace(tzinfo=UTC),
-        ends=_time(meta.deletion_timestamp),
+        created=parse_time(meta.creation_timestamp) or datetime.min.replace(tzinfo=UTC),
+        ends=parse_time(meta.deletion_timestamp),
         phase=status.phase,
         ip=status.pod_ip,
         is_ready=ready is not None and ready.status == "True" and status.phase == "Running",
@@ -171,6 +187,9 @@ def parse_pod(item: Object) -> Pod:
         ending=ending,
         is_unready=ready is not None and ready.status != "True",
         is_orphan=not meta.owner_references,
+        has_node=bool(spec.node_name),
+        is_held=bool(meta.finalizers),
+        is_forced=meta.deletion_timestamp is not None and meta.deletion_grace_period_seconds == 0,
     )
 
 
@@ -211,7 +230,3 @@ def _why_ready(status: _Status, ready: _Condition | None) -> tuple[str, str]:
                     filter(None, (ready.message, f"{one.name}: {cause.message}".rstrip(": ")))
                 )
     return ready.reason, ready.message
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

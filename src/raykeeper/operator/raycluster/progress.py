@@ -8,9 +8,8 @@ import msgspec
 
 from raykeeper.api.conditions import is_true
 from raykeeper.api.meta import ObjectKey
-from raykeeper.api.raycluster import HeadInfo, RayCluster, RayClusterStatus
+from raykeeper.api.raycluster import HEAD_POD_READY, READY, HeadInfo, RayCluster, RayClusterStatus
 from raykeeper.clock import Clock
-from raykeeper.operator.raycluster.conditions import HEAD_POD_READY
 
 HOLD_SECONDS = 1.5
 """With the half second for which pods are waited for, numbers are two seconds late at most."""
@@ -41,10 +40,12 @@ class Progress:
 
 def is_progress(known: RayClusterStatus, new: RayClusterStatus) -> bool:
     """Whether more pods run than before, the cluster is not ready yet, and that is all."""
-    if new == known or new.state or _has_fewer(new, known):
+    if new == known or new.state != known.state or _has_fewer(new, known):
         return False
-    # Why a head is not ready is no progress; that it is ready now, is.
+    # Why a head is not ready is no progress; that it is ready now, is. How far the whole cluster is, is always.
     told = {HEAD_POD_READY} if is_true(new.conditions, HEAD_POD_READY) else set()
+    if is_true(new.conditions, READY) == is_true(known.conditions, READY):
+        told.add(READY)
     return _without_progress(known, told) == _without_progress(new, told)
 
 

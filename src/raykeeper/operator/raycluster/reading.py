@@ -10,7 +10,7 @@ import msgspec
 from raykeeper.api.meta import Object
 from raykeeper.api.raycluster import HeadGroupSpec, RayCluster, RayClusterSpec, RayClusterStatus
 from raykeeper.api.structs import parse_part
-from raykeeper.operator.raycluster.validation.violation import Violation
+from raykeeper.operator.shared.violations import Violation
 
 _PLACE: Final = re.compile(r"(?P<found>.*) - at `\$(?P<path>.*)`")
 """How msgspec says what is wrong where."""

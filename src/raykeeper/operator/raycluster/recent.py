@@ -29,13 +29,20 @@ class RecentPods:
 
     def overlay(self, cluster: RayCluster, cached: Sequence[Pod]) -> list[Pod]:
         """The pods of the cache, with what it does not show yet."""
-        recent = {pod.uid: pod for pod in self._of(cluster) if not self.is_shown(cluster.key, pod.group)}
+        recent = {pod.uid: pod for pod in self._of(cluster) if not self.is_shown(cluster.key, pod.tracked_as)}
         if not recent:
             self.forget(cluster.key)
             return list(cached)
         known = {pod.uid for pod in cached}
         made = [pod for pod in recent.values() if pod.uid not in known and not pod.is_terminating]
         return [*(_later(pod, recent.get(pod.uid)) for pod in cached), *made]
+
+    def shown(self, key: ObjectKey, uid: str, *, is_going: bool) -> None:
+        """The cache shows the pod, or that it goes: from now on its word is newer, also when it has the pod no more."""
+        owner, pods = self._pods.get(key, ("", []))
+        self._pods[key] = (owner, [pod for pod in pods if pod.uid != uid or (pod.is_terminating and not is_going)])
+        if not self._pods[key][1]:
+            self.forget(key)
 
     def forget(self, key: ObjectKey) -> None:
         """The cluster is gone, or there is nothing left to remember."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raykeeper.api.meta import JSON
-from raykeeper.api.podtemplates import containers
-from raykeeper.api.quantity import Quantity, parse_quantity
+from raykeeper.api.quantity import Quantity
 from raykeeper.api.raycluster import RayCluster
-from raykeeper.operator.raycluster.plan_workers import desired_replicas
+from raykeeper.operator.raycluster.pods.accelerators import is_gpu
+from raykeeper.operator.shared.replicas import desired_replicas
+from raykeeper.operator.shared.totals import requested
 
 ZERO = Quantity()
 TPU = "google.com/tpu"
@@ -26,21 +25,11 @@ class Totals:
 
 
 def desired_totals(cluster: RayCluster) -> Totals:
-    """The requests (else the limits) of all pods that should be, held within the limits of each group."""
+    """What all pods that should be ask for, the number of each group held within its limits."""
     pods = [(cluster.spec.head_group_spec.template, 1)]
     pods += [
         (group.template, desired_replicas(group) * group.num_of_hosts) for group in cluster.spec.worker_group_specs
     ]
-    sums: dict[str, Quantity] = {}
-    for template, count in pods:
-        for name, amount in _pod_resources(template):
-            sums[name] = sums.get(name, ZERO) + amount * count
-    gpu = sum((amount for name, amount in sums.items() if name.endswith("gpu")), ZERO)
+    sums = requested(pods)
+    gpu = sum((total for name, total in sums.items() if is_gpu(name)), ZERO)
     return Totals(sums.get("cpu", ZERO), sums.get("memory", ZERO), gpu, sums.get(TPU, ZERO))
-
-
-def _pod_resources(template: JSON) -> Iterator[tuple[str, Quantity]]:
-    for container in containers(template):
-        asked = container.get("resources") or {}
-        for name, text in {**(asked.get("limits") or {}), **(asked.get("requests") or {})}.items():
-            yield name, parse_quantity(text)

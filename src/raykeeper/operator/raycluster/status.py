@@ -5,26 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from raykeeper.api.conditions import is_true
 from raykeeper.api.fields import MAX_INT32
 from raykeeper.api.meta import JSON
-from raykeeper.api.raycluster import HeadInfo, RayCluster, RayClusterStatus
-from raykeeper.operator.raycluster.conditions import (
+from raykeeper.api.raycluster import (
+    CONDITION_TYPES,
     HEAD_POD_READY,
     INVALID,
     PROVISIONED,
+    READY,
     REPLICA_FAILURE,
-    Finding,
-    to_time,
-    updated,
+    SUSPENDED,
+    SUSPENDING,
+    HeadInfo,
+    RayCluster,
+    RayClusterStatus,
 )
-from raykeeper.operator.raycluster.plan_workers import desired_replicas
+from raykeeper.api.times import to_time
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.resources import desired_totals
-from raykeeper.operator.raycluster.suspension import SUSPENDED, SUSPENDING, Suspension, suspension_of
+from raykeeper.operator.raycluster.scheduling import scheduled_finding
+from raykeeper.operator.raycluster.suspension import Suspension, suspension_of
+from raykeeper.operator.schedulers.interface import Wait
+from raykeeper.operator.shared.conditions import Finding, foreign, updated
+from raykeeper.operator.shared.replicas import desired_replicas
+
+LONGEST_TEXT: Final = 1000
+"""Of what the condition Ready says; servers and kubelets put whole objects into their messages."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,13 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Scheduling:
+    """The word of a batch scheduler."""
+
+    wait: Wait | None = None
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a pass saw and what came of it."""
 
@@ -44,6 +62,10 @@ class Outcome:
     failure: Failure | None = None
     """The first write to pods that was refused in this pass."""
     now: datetime = datetime.min
+    refused: str = ""
+    """The first write to other children that was refused and holds no pod up."""
+    scheduling: Scheduling | None = None
+    """What the batch scheduler says; None without one."""
     has_conditions: bool = True
     """Whether the status has conditions at all (the feature gate RayClusterStatusConditions)."""
 
@@ -52,28 +74,23 @@ def status_of(cluster: RayCluster, outcome: Outcome) -> RayClusterStatus:
     """What the status should say; equal to what it says, but for the time of writing, when nothing changed."""
     seen = _Seen(cluster, outcome)
     findings = _findings(seen) if outcome.has_conditions else ()
-    conditions = updated(cluster.status.conditions, findings, cluster.metadata.generation, outcome.now)
+    generation = cluster.metadata.generation
+    conditions = updated(cluster.status.conditions, findings, CONDITION_TYPES, generation, outcome.now)
     return _dated(cluster.status, _counted(seen, state=_state(seen), conditions=conditions), outcome.now)
 
 
 def invalid_status(cluster: RayCluster, failure: Failure, now: datetime) -> RayClusterStatus:
     """The status as it was, with the condition that says why nothing is done about the spec."""
-    kept = [
-        Finding(one.type, one.status, one.reason, one.message)
-        for one in cluster.status.conditions
-        if one.type != INVALID
-    ]
-    finding = Finding(INVALID, "True", failure.reason, failure.message)
-    conditions = updated(cluster.status.conditions, [*kept, finding], cluster.metadata.generation, now)
-    status = msgspec.structs.replace(
-        cluster.status, conditions=conditions, observed_generation=cluster.metadata.generation
-    )
+    finding, generation = Finding(INVALID, "True", failure.reason, failure.message), cluster.metadata.generation
+    conditions = updated(cluster.status.conditions, [finding], {INVALID}, generation, now)
+    status = msgspec.structs.replace(cluster.status, conditions=conditions, observed_generation=generation)
     return _dated(cluster.status, status, now)
 
 
 def without_conditions(cluster: RayCluster) -> RayCluster:
-    """The cluster as if its status had never had conditions, so that old ones decide nothing."""
-    return msgspec.structs.replace(cluster, status=msgspec.structs.replace(cluster.status, conditions=()))
+    """The cluster as if its status had never had conditions of ours, so that old ones decide nothing."""
+    conditions = foreign(cluster.status.conditions, CONDITION_TYPES)
+    return msgspec.structs.replace(cluster, status=msgspec.structs.replace(cluster.status, conditions=conditions))
 
 
 class _Seen:
@@ -85,7 +102,8 @@ class _Seen:
         self.cluster = cluster
         self.outcome = outcome
         self.alive = [pod for pod in outcome.pods if not pod.is_terminating]
-        self.head = next((pod for pod in self.alive if pod.is_head), None)
+        heads = sorted((pod for pod in outcome.pods if pod.is_head), key=lambda pod: (pod.is_terminating, pod.created))
+        self.head = next(iter(heads), None)
         self.workers = [pod for pod in self.alive if not pod.is_head and pod.group in names]
         self.desired = sum(desired_replicas(group) * group.num_of_hosts for group in groups)
         self.suspension = suspension_of(cluster)
@@ -93,31 +111,76 @@ class _Seen:
     @property
     def is_complete(self) -> bool:
         """Whether all pods that should be are there and ready, and none beside them."""
-        wanted = [*([self.head] if self.head else []), *self.workers]
         return (
-            self.head is not None
-            and len(self.workers) == self.desired
-            and len(wanted) == len(self.alive)
-            and all(pod.is_up for pod in wanted)
+            len(self.workers) == self.desired
+            and len(self.alive) == self.desired + 1
+            and any(pod.is_head for pod in self.alive)
+            and all(pod.is_up for pod in self.alive)
         )
 
     @property
-    def is_empty(self) -> bool:
-        return not self.outcome.pods
+    def is_suspended(self) -> bool:
+        is_empty = not self.outcome.pods
+        return self.suspension is Suspension.SUSPENDED or (self.suspension is Suspension.SUSPENDING and is_empty)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the cluster is what its spec says, and nothing about it failed."""
+        has_failed = self.outcome.failure is not None or bool(self.outcome.refused)
+        return self.is_complete and self.suspension is Suspension.NONE and not has_failed
 
 
 def _state(seen: _Seen) -> str:
-    if seen.suspension is Suspension.SUSPENDED or (seen.suspension is Suspension.SUSPENDING and seen.is_empty):
+    """As KubeRay's: `ready` from the first time it was so until the last pod of a suspended cluster is gone.
+
+    Kueue takes anything else for a cluster that holds no quota any more; what is true now stands in the conditions.
+    """
+    if seen.is_suspended:
         return "suspended"
-    return "ready" if seen.is_complete and seen.suspension is Suspension.NONE else ""
+    return "ready" if seen.is_ready else seen.cluster.status.state
 
 
 def _findings(seen: _Seen) -> Iterator[Finding]:
+    yield _ready_finding(seen)
     yield _head_finding(seen.head)
     yield _provisioned_finding(seen)
     if seen.outcome.failure is not None:
         yield Finding(REPLICA_FAILURE, "True", seen.outcome.failure.reason, seen.outcome.failure.message)
     yield from _suspension_findings(seen)
+    if seen.outcome.scheduling is not None:
+        yield scheduled_finding(seen.cluster, seen.alive, seen.outcome.scheduling.wait)
+
+
+def _ready_finding(seen: _Seen) -> Finding:
+    if seen.is_ready:
+        return Finding(READY, "True", "AllPodsReady", f"the head and {seen.desired} workers are ready")
+    if seen.is_suspended:
+        return Finding(READY, "False", "Suspended", "the cluster is suspended")
+    if seen.suspension is Suspension.SUSPENDING:
+        return Finding(READY, "False", "Suspending", f"{len(seen.outcome.pods)} pods are on their way out")
+    if seen.outcome.failure is not None:
+        return Finding(READY, "False", seen.outcome.failure.reason, seen.outcome.failure.message[:LONGEST_TEXT])
+    reason = "ChildRefused" if seen.is_complete else "PodsNotReady"
+    return Finding(READY, "False", reason, "; ".join(_trouble(seen))[:LONGEST_TEXT])
+
+
+def _trouble(seen: _Seen) -> Iterator[str]:
+    """What keeps the cluster from being ready: how far it is, and the first pod of each kind that is not well."""
+    if seen.head is None:
+        yield "there is no head pod"
+    up = sum(pod.is_up for pod in seen.workers)
+    yield f"{up} of {seen.desired} workers are ready"
+    if len(seen.workers) > seen.desired:
+        yield f"{len(seen.workers) - seen.desired} more than asked for"
+    heads, workers = ([pod for pod in seen.alive if pod.is_head is is_head] for is_head in (True, False))
+    for pods in (heads, workers):
+        unwell = min((pod for pod in pods if not pod.is_up), key=lambda pod: pod.name, default=None)
+        if unwell is not None:
+            yield f"pod {unwell.name}: {', '.join(filter(None, (unwell.ready_reason, unwell.ready_message)))}"
+    if seen.head is not None and seen.head.is_terminating:
+        yield f"the head pod {seen.head.name} is on its way out"
+    if seen.outcome.refused:
+        yield seen.outcome.refused
 
 
 def _head_finding(head: Pod | None) -> Finding:
@@ -130,7 +193,7 @@ def _head_finding(head: Pod | None) -> Finding:
 
 def _provisioned_finding(seen: _Seen) -> Finding:
     """True from the first time all pods were ready, until the cluster is suspended."""
-    was = is_true(seen.cluster.status.conditions, PROVISIONED) and _state(seen) != "suspended"
+    was = is_true(seen.cluster.status.conditions, PROVISIONED) and not seen.is_suspended
     if was or (seen.is_complete and seen.suspension is Suspension.NONE):
         return Finding(PROVISIONED, "True", "AllPodRunningAndReadyFirstTime", "all pods were ready")
     now = "pods are being made" if seen.suspension is Suspension.NONE else "the cluster is suspended"
@@ -138,10 +201,9 @@ def _provisioned_finding(seen: _Seen) -> Finding:
 
 
 def _suspension_findings(seen: _Seen) -> Iterator[Finding]:
-    is_done = _state(seen) == "suspended"
-    is_going = seen.suspension is Suspension.SUSPENDING and not is_done
+    is_going = seen.suspension is Suspension.SUSPENDING and not seen.is_suspended
     yield Finding(SUSPENDING, "True" if is_going else "False", SUSPENDING)
-    yield Finding(SUSPENDED, "True" if is_done else "False", SUSPENDED)
+    yield Finding(SUSPENDED, "True" if seen.is_suspended else "False", SUSPENDED)
 
 
 def _counted(seen: _Seen, **fields: object) -> RayClusterStatus:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from raykeeper.api.conditions import Condition, is_true
-from raykeeper.api.raycluster import RayCluster
-
-SUSPENDING = "RayClusterSuspending"
-SUSPENDED = "RayClusterSuspended"
+from raykeeper.api.raycluster import SUSPENDED, SUSPENDING, RayCluster
 
 
 class Suspension(Enum):

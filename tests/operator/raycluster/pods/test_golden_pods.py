@@ -8,8 +8,8 @@ import pytest
 
 from bed.control_plane import ControlPlane
 from bed.rest import Refused
-from golden import AssertGolden, files_without_test
 from rayclusters.golden_pods import GOLDEN_PODS
+from support.golden import AssertGolden, files_without_test
 
 FOLDER = Path(__file__).parent.parent / "golden" / "pods"
 

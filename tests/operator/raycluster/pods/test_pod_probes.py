@@ -94,6 +94,14 @@ def test_ports_follow_the_options_of_ray() -> None:
     assert new["livenessProbe"]["httpGet"]["port"] == 5000
 
 
+@pytest.mark.parametrize("text", ["not-a-number", "-1", ""])
+def test_ports_that_are_no_numbers_leave_the_probes_at_the_usual_ones(text: str) -> None:
+    params = {"dashboard-agent-listen-port": text, "dashboard-port": text}
+    old, new = (ray(head_pod(running(version).with_head(rayStartParams=params))) for version in (OLD_RAY, NEW_RAY))
+    assert old["livenessProbe"]["exec"]["command"][-1] == f"{RAYLET} && {GCS}"
+    assert new["livenessProbe"]["httpGet"]["port"] == 52365
+
+
 def test_the_port_of_the_serve_proxy_is_the_one_called_serve() -> None:
     cluster = for_service().with_workers(container={"ports": [{"name": "serve", "containerPort": 8001}]})
     assert ":8001/-/healthz" in ray(worker_pod(cluster))["readinessProbe"]["exec"]["command"][-1]

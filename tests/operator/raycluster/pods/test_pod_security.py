@@ -110,6 +110,7 @@ def test_a_redis_without_credentials_gets_none() -> None:
         (with_redis(externalStorageNamespace="mine"), "mine"),
         (by_annotation(), UID),
         (by_annotation(external_storage_namespace="noted"), "noted"),
+        (by_annotation(external_storage_namespace=""), ""),
     ],
 )
 def test_the_keys_in_redis_have_the_prefix(cluster: ClusterBuilder, prefix: str) -> None:

@@ -188,6 +188,7 @@ def test_a_collector_knows_where_it_is(pod_of: Any, role: str, dashboard: dict[s
         "EVENTS_PORT": "8084",
         "FQ_RAY_IP": "rc-head-svc.default.svc.cluster.local",
         **dashboard,
+        "RAY_COLLECTOR_EVENT_DATA_DIR": "/var/lib/raykeeper/event-data",
         "STORAGE_BACKEND": "s3",
         "S3_REGION": "r",
     }
@@ -199,8 +200,18 @@ def test_a_collector_knows_what_its_cluster_was_made_for() -> None:
     assert (seen["OWNER_KIND"], seen["OWNER_NAME"]) == ("RayJob", "job")
 
 
-def test_a_collector_is_started_by_the_name_that_every_image_has() -> None:
-    assert collector(head_pod(collected()))["command"] == ["collector"]
+def test_a_collectors_image_says_what_runs_in_it() -> None:
+    assert not {"command", "args"} & set(collector(head_pod(collected())))
+
+
+def test_a_collectors_image_is_pulled_once() -> None:
+    assert collector(head_pod(collected()))["imagePullPolicy"] == "IfNotPresent"
+
+
+def test_a_user_may_tell_a_collector_another_uid() -> None:
+    mine = collected(env=[*STORAGE, {"name": "RAY_CLUSTER_UID", "value": "mine"}])
+    entries = [one for one in collector(head_pod(mine))["env"] if one["name"] == "RAY_CLUSTER_UID"]
+    assert entries == [{"name": "RAY_CLUSTER_UID", "value": "mine"}]
 
 
 def test_a_collector_finds_a_dashboard_on_another_port() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rayclusters.manifests import ClusterBuilder, a_cluster
-from rayclusters.ray_pods import head_pod, mounts, named, ray, volumes, worker_pod
+from rayclusters.ray_pods import env, head_pod, mounts, named, ray, volumes, worker_pod
 from raykeeper.api.meta import JSON
 
 COLLECTOR = {"collectorOptions": {"image": "collector"}}
@@ -69,7 +69,49 @@ def test_a_worker_of_an_autoscaled_cluster_shares_nothing() -> None:
 def test_the_collector_sees_rays_files(pod_of: Any) -> None:
     pod = pod_of(a_cluster().with_spec(historyServerOptions=COLLECTOR))
     assert mounts(ray(pod))["/tmp/ray"] == "ray-logs"
-    assert mounts(named(pod, "ray-history-collector")) == {"/tmp/ray": "ray-logs"}
+    assert mounts(named(pod, "ray-history-collector"))["/tmp/ray"] == "ray-logs"
+
+
+@pytest.mark.parametrize("pod_of", [head_pod, worker_pod])
+def test_the_collector_has_a_volume_for_its_spool_that_no_other_container_has(pod_of: Any) -> None:
+    pod = pod_of(a_cluster().autoscaled().with_spec(historyServerOptions=COLLECTOR))
+    collector = named(pod, "ray-history-collector")
+    assert mounts(collector)["/var/lib/raykeeper"] == "ray-history-spool"
+    assert env(collector)["RAY_COLLECTOR_EVENT_DATA_DIR"] == "/var/lib/raykeeper/event-data"
+    assert volumes(pod)["ray-history-spool"] == {"emptyDir": {}}
+    others = [*pod["spec"]["containers"], *pod["spec"]["initContainers"]]
+    assert [one["name"] for one in others if "ray-history-spool" in mounts(one).values()] == [collector["name"]]
+
+
+def test_a_spool_folder_that_the_user_named_stays() -> None:
+    mine = {"name": "RAY_COLLECTOR_EVENT_DATA_DIR", "value": "/tmp/ray/event-data"}
+    options = {"collectorOptions": {"image": "collector", "env": [mine]}}
+    pod = head_pod(a_cluster().with_spec(historyServerOptions=options))
+    collector = named(pod, "ray-history-collector")
+    assert [one for one in collector["env"] if one["name"] == mine["name"]] == [mine]
+    assert "ray-history-spool" not in volumes(pod)
+
+
+def test_a_volume_of_the_user_for_the_spool_is_used() -> None:
+    mine = {"name": "ray-history-spool", "emptyDir": {"sizeLimit": "1Gi"}}
+    pod = head_pod(a_cluster().with_spec(historyServerOptions=COLLECTOR).with_head_pod(volumes=[mine]))
+    assert volumes(pod)["ray-history-spool"] == {"emptyDir": {"sizeLimit": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "has_own"),
+    [
+        ({}, True),
+        ({"emptyDir": {"sizeLimit": "1Gi"}}, True),
+        ({"persistentVolumeClaim": {"claimName": "mine"}}, False),
+        ({"hostPath": {"path": "/mnt"}}, False),
+    ],
+)
+def test_a_spool_stays_in_rays_folder_where_that_outlives_the_pod(source: JSON, has_own: bool) -> None:
+    cluster = a_cluster().with_spec(historyServerOptions=COLLECTOR).with_head_container(volumeMounts=[MY_TMP])
+    pod = head_pod(cluster.with_head_pod(volumes=[{"name": "mine", **source}]))
+    assert ("ray-history-spool" in volumes(pod)) == has_own
+    assert ("RAY_COLLECTOR_EVENT_DATA_DIR" in env(named(pod, "ray-history-collector"))) == has_own
 
 
 def test_sidecars_see_rays_files_in_the_users_own_volume() -> None:
@@ -78,7 +120,7 @@ def test_sidecars_see_rays_files_in_the_users_own_volume() -> None:
     shared = {"name": "mine", "mountPath": "/tmp/ray", "subPath": "ray"}
     assert ray(pod)["volumeMounts"][0] == MY_TMP
     assert named(pod, "autoscaler")["volumeMounts"] == [shared]
-    assert named(pod, "ray-history-collector")["volumeMounts"] == [shared]
+    assert named(pod, "ray-history-collector")["volumeMounts"][0] == shared
     assert "ray-logs" not in volumes(pod)
 
 

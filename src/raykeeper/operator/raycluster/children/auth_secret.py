@@ -10,8 +10,9 @@ from raykeeper.api.containers import AUTH_TOKEN_KEY
 from raykeeper.api.meta import JSON
 from raykeeper.api.names import auth_secret_name
 from raykeeper.api.raycluster import RayCluster
-from raykeeper.operator.raycluster.children.drift import Drift, drift
-from raykeeper.operator.raycluster.children.metadata import child_metadata
+from raykeeper.operator.shared.children.drift import Drift, drift
+from raykeeper.operator.shared.children.metadata import child_metadata
+from raykeeper.operator.shared.owner import Owner
 
 TOKEN_BYTES: Final = 32
 """How many random bytes a token is made of."""
@@ -20,11 +21,12 @@ TOKEN_BYTES: Final = 32
 def desired_auth_secret(cluster: RayCluster, random_bytes: bytes) -> JSON:
     """The Secret with a token made from the random bytes; a token that exists is never replaced by it."""
     token = base64.b64encode(random_bytes)
+    child_labels = {labels.CLUSTER: cluster.metadata.name}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "Opaque",
-        "metadata": child_metadata(cluster, auth_secret_name(cluster), {labels.CLUSTER: cluster.metadata.name}),
+        "metadata": child_metadata(Owner.of(cluster), auth_secret_name(cluster), child_labels),
         "data": {AUTH_TOKEN_KEY: base64.b64encode(token).decode()},
     }
 

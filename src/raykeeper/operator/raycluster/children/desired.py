@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
+from raykeeper.api import labels, names
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.errors import InvalidSpec
-from raykeeper.operator.raycluster import features
-from raykeeper.operator.raycluster.children import auth_secret, ingress, rbac, route, services, storage
-from raykeeper.operator.raycluster.children.drift import Drift
-from raykeeper.operator.raycluster.children.service_drift import service_drift
+from raykeeper.operator.raycluster.children import auth_secret, ingress, rbac, route, storage
+from raykeeper.operator.schedulers.pod_groups import pod_group_drift
+from raykeeper.operator.shared import features, services
+from raykeeper.operator.shared.children.drift import Drift
+from raykeeper.operator.shared.children.keys import ChildKey, child_key
+from raykeeper.operator.shared.children.service_drift import service_drift
+from raykeeper.operator.shared.owner import Owner
+from raykeeper.operator.shared.service_ports import serve_ports
 
 
 @dataclass(frozen=True)
 class ChildSettings:
-    """What the operator's settings and surroundings decide about children."""
+    """What the operator's settings and the API server decide about children."""
 
     headless_head_service: bool = True
     """Whether a head service of type ClusterIP has no address of its own."""
     uses_routes: bool = False
     """Whether a Route of OpenShift stands in for the Ingress."""
-
-
-class ChildKey(NamedTuple):
-    """Tells the children of one cluster apart."""
-
-    kind: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,6 @@ class Children:
     @property
     def keys(self) -> frozenset[ChildKey]:
         return frozenset(child_key(child) for child in self.desired)
-
-
-def child_key(child: JSON) -> ChildKey:
-    return ChildKey(child["kind"], child["metadata"]["name"])
 
 
 def desired_children(cluster: RayCluster, settings: ChildSettings, random_bytes: bytes) -> Children:
@@ -81,10 +75,13 @@ def _serve_service(cluster: RayCluster) -> tuple[list[JSON], tuple[InvalidSpec, 
     """Without a port for Ray Serve there is no service, which keeps nothing else from being made."""
     if not features.needs_serve_service(cluster.metadata.annotations):
         return [], ()
-    try:
+    if serve_ports(cluster):
         return [services.desired_serve_service(cluster)], ()
-    except InvalidSpec as problem:
-        return [], (problem,)
+    sentence = (
+        f"metadata.annotations[{labels.ENABLE_SERVE_SERVICE}] asks for a service in front of Ray Serve: "
+        "name a port of the head's Ray container serve"
+    )
+    return [], (InvalidSpec("FailedToCreateService", sentence),)
 
 
 def _claim(cluster: RayCluster) -> Iterator[JSON]:
@@ -94,18 +91,37 @@ def _claim(cluster: RayCluster) -> Iterator[JSON]:
 
 
 _DRIFTS: Final[dict[str, Callable[[JSON, JSON], Drift]]] = {
-    "ServiceAccount": rbac.service_account_drift,
     "Role": rbac.role_drift,
     "RoleBinding": rbac.role_binding_drift,
     "Ingress": ingress.ingress_drift,
     "Route": route.route_drift,
     "Secret": auth_secret.auth_secret_drift,
     "Service": service_drift,
+    "PodGroup": pod_group_drift,
+    "Workload": pod_group_drift,
 }
 
 
-def child_drift(cluster: RayCluster, desired: JSON, actual: JSON) -> Drift:
+NEEDED_BY_PODS: Final = frozenset({"Secret", "ServiceAccount", "PersistentVolumeClaim", "Workload", "PodGroup"})
+"""Kinds without which no pod starts, or not together with the others."""
+
+
+def is_needed_by_pods(cluster: RayCluster, key: ChildKey) -> bool:
+    """Whether pods would be made in vain while this child is missing: they find the head by its service."""
+    return key.kind in NEEDED_BY_PODS or key == ChildKey("Service", names.head_service_name(cluster))
+
+
+def child_drift(owner: Owner, desired: JSON, actual: JSON) -> Drift:
     """What to do about a child that is there, whatever its kind. Assumes that it is the cluster's, or a claim."""
     if desired["kind"] == "PersistentVolumeClaim":
-        return storage.claim_drift(cluster, desired, actual)
-    return _DRIFTS[desired["kind"]](desired, actual)
+        return storage.claim_drift(owner, desired, actual)
+    rule = _DRIFTS.get(desired["kind"])
+    return rule(desired, actual) if rule else None  # a ServiceAccount is used as it is
+
+
+def child_problems(owner: Owner, children: Children, actual: Mapping[ChildKey, JSON]) -> list[InvalidSpec]:
+    """What is asked for about children and cannot be had; nothing else waits for it."""
+    claims = [child for child in children.desired if child["kind"] == "PersistentVolumeClaim"]
+    found = [(claim, actual[child_key(claim)]) for claim in claims if child_key(claim) in actual]
+    sentences = [sentence for claim, there in found for sentence in storage.claim_differences(owner, claim, there)]
+    return [*children.problems, *(InvalidSpec("FailedToCreatePVC", sentence) for sentence in sentences)]

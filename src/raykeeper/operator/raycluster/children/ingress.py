@@ -7,15 +7,17 @@ from raykeeper.api.meta import JSON
 from raykeeper.api.names import head_ingress_name, head_service_name, identifier
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.api.rayclusteroptions import IngressOptions
-from raykeeper.operator.raycluster.children.drift import Drift, differing, drift
-from raykeeper.operator.raycluster.children.metadata import annotations_for_children, child_metadata, common_labels
-from raykeeper.operator.raycluster.children.service_ports import dashboard_service_port
+from raykeeper.operator.raycluster.children.labels import common_labels
+from raykeeper.operator.shared.children.drift import Drift, differing, drift
+from raykeeper.operator.shared.children.metadata import annotations_for_children, child_metadata
+from raykeeper.operator.shared.owner import Owner
+from raykeeper.operator.shared.service_ports import dashboard_service_port
 
 
 def desired_ingress(cluster: RayCluster) -> JSON:
     """One rule with one path to the dashboard. The annotation of the ingress class becomes the field it is today."""
     options = cluster.spec.head_group_spec.ingress_options or IngressOptions()
-    annotations = annotations_for_children(cluster)
+    annotations = annotations_for_children(Owner.of(cluster))
     ingress_class = annotations.pop(labels.INGRESS_CLASS, None)
     rule: JSON = {"http": {"paths": [_path(cluster, options)]}}
     spec: JSON = {"rules": [({"host": options.host} if options.host else {}) | rule]}
@@ -23,10 +25,11 @@ def desired_ingress(cluster: RayCluster) -> JSON:
         spec["ingressClassName"] = ingress_class
     if options.tls:
         spec["tls"] = list(options.tls)
+    metadata = child_metadata(Owner.of(cluster), head_ingress_name(cluster), head_door_labels(cluster), annotations)
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",
-        "metadata": child_metadata(cluster, head_ingress_name(cluster), head_door_labels(cluster), annotations),
+        "metadata": metadata,
         "spec": spec,
     }
 

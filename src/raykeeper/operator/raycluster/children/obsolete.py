@@ -6,15 +6,17 @@ of theirs. Secrets, claims and Jobs are never obsolete: they hold what cannot be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from raykeeper.api import names
+from raykeeper.api import labels, names
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
-from raykeeper.operator.raycluster.children.desired import ChildKey, Children
-from raykeeper.operator.raycluster.children.services import head_selector
+from raykeeper.api.rayservice import RAY_SERVICES
+from raykeeper.operator.raycluster.children.desired import Children
+from raykeeper.operator.shared.children.keys import ChildKey
+from raykeeper.operator.shared.services import head_selector
 
 RBAC_KINDS: Final = frozenset({"RoleBinding", "Role", "ServiceAccount"})
 
@@ -29,14 +31,21 @@ class Usage:
 
 
 def obsolete_children(
-    cluster: RayCluster, children: Children, owned: Collection[ChildKey], usage: Usage
+    cluster: RayCluster, children: Children, actual: Mapping[ChildKey, JSON], usage: Usage
 ) -> list[ChildKey]:
     """Those of the children that the cluster owns which should go now, bindings before what they bind.
 
     The autoscaler's rights stay while it runs: without them it would crash, and the head pod with it become unready.
     """
-    candidates = [key for key in _possible_children(cluster) if key in owned and key not in children.keys]
-    return [key for key in candidates if not (key.kind in RBAC_KINDS and usage.has_autoscaler)]
+    possible = [key for key in _possible_children(cluster) if key in actual and not _is_of_service(actual[key])]
+    candidates = [key for key in possible if key not in children.keys]
+    unused = [key for key in candidates if not (key.kind in RBAC_KINDS and usage.has_autoscaler)]
+    return [*unused, *_former_head_services(cluster, actual, usage)]
+
+
+def _is_of_service(child: JSON) -> bool:
+    """Whether a RayService made it for its cluster: one in front of Serve, which a Gateway sends traffic to."""
+    return (child["metadata"].get("labels") or {}).get(labels.ORIGINATED_FROM_CRD) == RAY_SERVICES.kind
 
 
 def _possible_children(cluster: RayCluster) -> list[ChildKey]:
@@ -52,14 +61,10 @@ def _possible_children(cluster: RayCluster) -> list[ChildKey]:
     ]
 
 
-def former_head_services(cluster: RayCluster, owned_services: Sequence[JSON], usage: Usage) -> list[str]:
-    """Names of head services from before `headService.metadata.name` changed, once no pod knows the head by them."""
+def _former_head_services(cluster: RayCluster, actual: Mapping[ChildKey, JSON], usage: Usage) -> list[ChildKey]:
+    """Head services from before `headService.metadata.name` changed, once no pod knows the head by them."""
     if usage.has_pods:
         return []
-    selector = head_selector(cluster)
-    return [
-        service["metadata"]["name"]
-        for service in owned_services
-        if (service.get("spec") or {}).get("selector") == selector
-        and service["metadata"]["name"] != names.head_service_name(cluster)
-    ]
+    selector, name = head_selector(cluster), names.head_service_name(cluster)
+    services = {key: found for key, found in actual.items() if key.kind == "Service" and key.name != name}
+    return [key for key, found in services.items() if (found.get("spec") or {}).get("selector") == selector]

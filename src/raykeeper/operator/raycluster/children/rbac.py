@@ -6,8 +6,10 @@ from raykeeper.api.meta import JSON
 from raykeeper.api.names import autoscaler_role_name, autoscaler_service_account_name
 from raykeeper.api.podtemplates import pod_spec
 from raykeeper.api.raycluster import RayCluster
-from raykeeper.operator.raycluster.children.drift import Drift, Replace, differing, drift
-from raykeeper.operator.raycluster.children.metadata import child_metadata, common_labels
+from raykeeper.operator.raycluster.children.labels import common_labels
+from raykeeper.operator.shared.children.drift import Drift, Replace, differing, drift
+from raykeeper.operator.shared.children.metadata import child_metadata
+from raykeeper.operator.shared.owner import Owner
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 
@@ -23,7 +25,7 @@ def desired_service_account(cluster: RayCluster) -> JSON:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": child_metadata(cluster, name, common_labels(cluster)),
+        "metadata": child_metadata(Owner.of(cluster), name, common_labels(cluster)),
     }
 
 
@@ -32,7 +34,7 @@ def desired_role(cluster: RayCluster) -> JSON:
     return {
         "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "Role",
-        "metadata": child_metadata(cluster, autoscaler_role_name(cluster), common_labels(cluster)),
+        "metadata": child_metadata(Owner.of(cluster), autoscaler_role_name(cluster), common_labels(cluster)),
         "rules": [
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
             {"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]},
@@ -46,7 +48,7 @@ def desired_role_binding(cluster: RayCluster) -> JSON:
     return {
         "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "RoleBinding",
-        "metadata": child_metadata(cluster, autoscaler_role_name(cluster), common_labels(cluster)),
+        "metadata": child_metadata(Owner.of(cluster), autoscaler_role_name(cluster), common_labels(cluster)),
         "subjects": [
             {
                 "kind": "ServiceAccount",
@@ -58,17 +60,12 @@ def desired_role_binding(cluster: RayCluster) -> JSON:
     }
 
 
-def service_account_drift(desired: JSON, actual: JSON) -> Drift:
-    """Only labels are ours: Kubernetes and users add secrets to a ServiceAccount."""
-    return drift(desired, actual)
-
-
 def role_drift(desired: JSON, actual: JSON) -> Drift:
     return drift(desired, actual, differing(desired, actual, "rules"))
 
 
 def role_binding_drift(desired: JSON, actual: JSON) -> Drift:
-    """A binding cannot be turned to another Role."""
+    """A binding cannot be turned to another Role, and KubeRay's rights do not allow to change its subjects."""
     if desired["roleRef"] != actual["roleRef"]:
         return Replace(f"it binds {actual['roleRef']['name']!r}, and the role of a binding cannot be changed")
-    return drift(desired, actual, differing(desired, actual, "subjects"))
+    return Replace("it has other subjects") if differing(desired, actual, "subjects") else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import shlex
 from typing import Final
 
@@ -12,7 +13,8 @@ from raykeeper.api.meta import JSON
 from raykeeper.api.names import auth_secret_name, redis_cleanup_job_name
 from raykeeper.api.podtemplates import pod_spec
 from raykeeper.api.raycluster import RayCluster
-from raykeeper.operator.raycluster.children.metadata import child_metadata
+from raykeeper.operator.shared.children.metadata import child_metadata
+from raykeeper.operator.shared.owner import Owner
 
 DEADLINE_SECONDS: Final = 300
 DEFAULT_DELETION_TIMEOUT_SECONDS: Final = 300
@@ -23,6 +25,9 @@ RESOURCES: Final = {"cpu": "200m", "memory": "256Mi"}
 UNNEEDED_INIT_CONTAINERS: Final = frozenset({WAIT_FOR_TLS_IP_SAN, HISTORY_COLLECTOR})
 UNNEEDED_FIELDS: Final = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports")
 """What belongs to a container that serves, not to a program that ends."""
+
+LONGEST_DELETION_TIMEOUT_SECONDS: Final = 10**9  # thirty years; more is no time that can be added to a date
+_WHOLE_NUMBER: Final = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 
 FINISHED_CONDITIONS: Final = frozenset({"Complete", "Failed", "FailureTarget"})
 
@@ -57,7 +62,7 @@ def desired_redis_cleanup_job(cluster: RayCluster, head_pod: JSON) -> JSON:
     annotations = dict(metadata.get("annotations") or {})
     # By this label Jobs are watched; a template may have given the pod another, and the end would not be seen.
     job_labels = pod_labels | {labels.CREATED_BY: labels.CREATED_BY_KUBERAY_OPERATOR}
-    job_metadata = child_metadata(cluster, redis_cleanup_job_name(cluster), job_labels)
+    job_metadata = child_metadata(Owner.of(cluster), redis_cleanup_job_name(cluster), job_labels)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -117,5 +122,5 @@ def is_finished(job_status: JSON) -> bool:
 def deletion_timeout_seconds(cluster: RayCluster) -> int:
     """How long the deletion waits for the clean-up: the annotation's positive whole number, else five minutes."""
     text = cluster.metadata.annotations.get(labels.GCS_FT_DELETION_TIMEOUT, "")
-    seconds = int(text) if text.isascii() and text.isdigit() else 0
-    return seconds or DEFAULT_DELETION_TIMEOUT_SECONDS
+    seconds = int(text) if _WHOLE_NUMBER.fullmatch(text) else 0
+    return min(seconds, LONGEST_DELETION_TIMEOUT_SECONDS) or DEFAULT_DELETION_TIMEOUT_SECONDS

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
-from raykeeper.api.meta import Resource
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.kube.resources import PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS
 from raykeeper.operator.raycluster.children.rbac import users_service_account
 from raykeeper.operator.raycluster.children.storage import users_claim
-from raykeeper.operator.raycluster.features import gcs_backend, is_autoscaled
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """An object that must be there, and what is said where it is not."""
-
-    resource: Resource[Any]
-    name: str
-    reason: str
-    message: str
-    is_vital: bool
-    """Whether no pod is made without it."""
+from raykeeper.operator.shared.children.apply import Requirement
+from raykeeper.operator.shared.features import gcs_backend, is_autoscaled
 
 
 def requirements(cluster: RayCluster) -> Iterator[Requirement]:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
-from raykeeper.api.quantity import InvalidQuantity, Quantity, parse_quantity
+from raykeeper.operator.shared.totals import amount
 
-_NVIDIA_MIG: Final = re.compile(r"nvidia\.com/mig-\d+g\.\d+gb")
+NVIDIA_MIG: Final = "nvidia.com/mig-"
+"""Begins the names of slices of an NVIDIA GPU, such as `nvidia.com/mig-1g.10gb` and `nvidia.com/mig-1g.10gb.me`."""
+ASCEND: Final = "huawei.com/Ascend"
+"""Begins the names of Huawei's NPUs, such as `huawei.com/Ascend910`."""
 
-RAY_NAMES: Final = {"aws.amazon.com/neuroncore": "neuron_cores", "google.com/tpu": "TPU"}
-"""Resource of Kubernetes to custom resource of Ray."""
+_RAY_NAMES: Final = {"aws.amazon.com/neuroncore": "neuron_cores", "google.com/tpu": "TPU", "habana.ai/gaudi": "HPU"}
+NPU: Final = "NPU"
+NAMES_OF_RAY: Final = frozenset({*_RAY_NAMES.values(), NPU})
+"""Custom resources under which Ray itself knows accelerators."""
 
 
 def is_gpu(resource: str) -> bool:
     """Whether Ray should count this resource as GPUs: `nvidia.com/gpu`, `amd.com/gpu`, slices of an NVIDIA GPU."""
-    return resource.endswith("gpu") or _NVIDIA_MIG.fullmatch(resource) is not None
-
-
-def amount(resources: Mapping[str, str | int | float] | None, name: str) -> Quantity:
-    """How much of a resource is asked for; what is missing, or no quantity, is nothing. The API server refuses pods
-    with the latter by name, so it need not be told here.
-    """
-    try:
-        return parse_quantity((resources or {}).get(name, 0))
-    except InvalidQuantity:
-        return Quantity()
+    return resource.endswith("gpu") or resource.startswith(NVIDIA_MIG)
 
 
 def gpu_count(limits: Mapping[str, str | int | float]) -> int:
@@ -37,7 +31,8 @@ def gpu_count(limits: Mapping[str, str | int | float]) -> int:
 
 def named_by_ray(limits: Mapping[str, str | int | float]) -> dict[str, int]:
     """The first accelerator by name that Ray knows as a custom resource, under Ray's name; at most one."""
-    for name in sorted(RAY_NAMES):
-        if count := amount(limits, name).value():
-            return {RAY_NAMES[name]: count}
+    for name in sorted(limits):
+        ray_name = NPU if name.startswith(ASCEND) else _RAY_NAMES.get(name)
+        if ray_name and (count := amount(limits, name).value()):
+            return {ray_name: count}
     return {}

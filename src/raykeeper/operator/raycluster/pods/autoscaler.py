@@ -9,14 +9,14 @@ from raykeeper.api.containers import AUTOSCALER
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RAY_CLUSTERS
 from raykeeper.api.rayclusteroptions import AutoscalerOptions
-from raykeeper.operator.raycluster.pods.auth import auth_env
-from raykeeper.operator.raycluster.pods.env import from_field, from_label, literal
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
 from raykeeper.operator.raycluster.pods.ray_start import shell
+from raykeeper.operator.shared.credentials import auth_env
+from raykeeper.operator.shared.env import from_field, from_label, literal
+from raykeeper.operator.shared.sidecars import autoscaler_resources
 
 # $(...) is filled in by the kubelet from the container's own variables.
 START: Final = "ray kuberay-autoscaler --cluster-name $(RAY_CLUSTER_NAME) --cluster-namespace $(RAY_CLUSTER_NAMESPACE)"
-RESOURCES: Final = {"cpu": "500m", "memory": "512Mi"}
 
 
 def autoscaler_container(node: RayNode) -> JSON:
@@ -28,15 +28,15 @@ def autoscaler_container(node: RayNode) -> JSON:
         "imagePullPolicy": options.image_pull_policy or "IfNotPresent",
         "command": list(options.command) or shell(node.defaults),
         "args": list(options.args) or [START],
-        "env": [*_env(), *auth_env(node), *options.env],
-        "resources": {"limits": RESOURCES, "requests": RESOURCES} if options.resources is None else options.resources,
+        "env": [*_env(), *auth_env(node.cluster), *options.env],
+        "resources": autoscaler_resources(options),
     }
     added: JSON = {
         "envFrom": list(options.env_from),
         "volumeMounts": list(options.volume_mounts),
         "securityContext": options.security_context,
     }
-    return container | {name: value for name, value in added.items() if value}
+    return container | {name: value for name, value in added.items() if value not in (None, [])}
 
 
 def _env() -> list[JSON]:

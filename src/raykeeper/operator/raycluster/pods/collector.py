@@ -5,21 +5,29 @@ from __future__ import annotations
 from typing import Final
 
 from raykeeper.api import labels
-from raykeeper.api.containers import COLLECTOR_EVENTS_PORT, DASHBOARD_PORT, HISTORY_COLLECTOR
+from raykeeper.api.containers import (
+    COLLECTOR_EVENTS_PORT,
+    COLLECTOR_SPOOL_FOLDER,
+    COLLECTOR_SPOOL_PATH,
+    COLLECTOR_SPOOL_VOLUME,
+    DASHBOARD_PORT,
+    HISTORY_COLLECTOR,
+    RAY_LOGS_PATH,
+)
 from raykeeper.api.meta import JSON
 from raykeeper.api.podtemplates import env_var, pod_spec
 from raykeeper.api.rayclusteroptions import CollectorOptions
-from raykeeper.operator.raycluster.pods.env import from_field, from_label, literal
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
+from raykeeper.operator.shared.env import from_field, from_label, literal, missing
+from raykeeper.operator.shared.mounts import attach, volume_at
+from raykeeper.operator.shared.sidecars import collector_resources
 
-PROGRAM: Final = "collector"  # on the PATH of KubeRay's image and of ours, which holds other programs too
-RESOURCES: Final = {
-    "requests": {"cpu": "50m", "memory": "64Mi"},
-    "limits": {"cpu": "200m", "memory": "256Mi"},
-}
 GRACE_SECONDS: Final = 60  # Ray drains for 30, then the collector ships what Ray said last
 METRICS_ADDRESS_ENV: Final = "RAYKEEPER_METRICS_ADDR"
 COLLECTOR_METRICS_PORT: Final = 8085
+SPOOL_ENV: Final = "RAY_COLLECTOR_EVENT_DATA_DIR"
+SPOOL: Final[JSON] = {"name": COLLECTOR_SPOOL_VOLUME, "emptyDir": {}}
+_ENDS_WITH_ITS_POD: Final = frozenset({"name", "emptyDir", "ephemeral"})
 COLLECTOR_GRACE: Final = "55s"  # of these, so that it ends before the kubelet ends it
 
 # By name, because `ALL` matches nothing before Ray 2.54; names that a Ray does not know are harmless.
@@ -53,17 +61,18 @@ def has_collector(node: RayNode) -> bool:
 
 
 def collector_container(node: RayNode) -> JSON:
-    """The sidecar; as an init container that goes on running where that is possible, so that it outlives Ray."""
+    """The sidecar; as an init container that goes on running where that is possible, so that it outlives Ray.
+
+    The image says what runs in it, as in KubeRay: users wrap the collector in scripts of their own.
+    """
     options = collector_options(node) or CollectorOptions()
     container: JSON = {
         "name": HISTORY_COLLECTOR,
         "image": options.image or "",
-        "command": [PROGRAM],
-        "env": [*_env(node), *options.env],
-        "resources": RESOURCES if options.resources is None else options.resources,
+        "imagePullPolicy": options.image_pull_policy or "IfNotPresent",
+        "env": [*_env(node), *missing(options.env, _identity(node)), *options.env],
+        "resources": collector_resources(options),
     }
-    if options.image_pull_policy:
-        container["imagePullPolicy"] = options.image_pull_policy
     if node.defaults.has_native_sidecars:
         container["restartPolicy"] = "Always"
     return container
@@ -74,8 +83,6 @@ def _env(node: RayNode) -> list[JSON]:
         from_field("POD_IP", "status.podIP"),
         from_label("RAY_CLUSTER_NAME", labels.CLUSTER),
         from_field("RAY_CLUSTER_NAMESPACE", "metadata.namespace"),
-        # Tells it from others of that name, before and after it; a pod's own fields do not say it.
-        literal("RAY_CLUSTER_UID", node.cluster.metadata.uid),
         literal("RAY_ROLE", "Head" if node.is_head else "Worker"),
         literal("EVENTS_PORT", str(COLLECTOR_EVENTS_PORT)),
         literal("FQ_RAY_IP", node.head_host),
@@ -83,6 +90,22 @@ def _env(node: RayNode) -> list[JSON]:
         *_dashboard(node),
         *_grace(node),
     ]
+
+
+def add_spool(spec: JSON, ray: JSON, collector: JSON) -> None:
+    """Give the collector a volume that no other container has for what the bucket lacks yet: in Ray's folder user code
+    can remove it. It stays there if that folder is on a volume that outlives the pod, because the next collector sends
+    what this one could not.
+    """
+    if env_var(collector, SPOOL_ENV) or not set(volume_at(spec, ray, RAY_LOGS_PATH)) <= _ENDS_WITH_ITS_POD:
+        return
+    attach(spec, collector, SPOOL, {"name": COLLECTOR_SPOOL_VOLUME, "mountPath": COLLECTOR_SPOOL_PATH})
+    collector["env"] = [*collector["env"], literal(SPOOL_ENV, f"{COLLECTOR_SPOOL_PATH}/{COLLECTOR_SPOOL_FOLDER}")]
+
+
+def _identity(node: RayNode) -> list[JSON]:
+    """Tells the cluster from others of that name, before and after it; a pod's own fields do not say it."""
+    return [literal("RAY_CLUSTER_UID", node.cluster.metadata.uid)]
 
 
 def _grace(node: RayNode) -> list[JSON]:

@@ -10,16 +10,15 @@ from raykeeper.api.meta import JSON
 from raykeeper.api.podtemplates import pod_spec
 from raykeeper.api.raycluster import RayCluster, WorkerGroupSpec
 from raykeeper.operator.raycluster.actions import Slot
-from raykeeper.operator.raycluster.pods.auth import add_credentials
 from raykeeper.operator.raycluster.pods.autoscaler import autoscaler_container
 from raykeeper.operator.raycluster.pods.collector import (
     GRACE_SECONDS,
+    add_spool,
     collector_container,
     has_collector,
     last_poll_hook,
 )
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
-from raykeeper.operator.raycluster.pods.env import env_of
 from raykeeper.operator.raycluster.pods.environment import head_location, ray_environment
 from raykeeper.operator.raycluster.pods.fault_tolerance import add_gcs_storage
 from raykeeper.operator.raycluster.pods.init_containers import wait_for_gcs
@@ -29,6 +28,8 @@ from raykeeper.operator.raycluster.pods.ray_node import RayNode
 from raykeeper.operator.raycluster.pods.ray_start import container_command, ray_start_command
 from raykeeper.operator.raycluster.pods.ray_start_params import PLASMA_DIRECTORY, ray_start_params
 from raykeeper.operator.raycluster.pods.volumes import add_shared_memory, share_session_folder
+from raykeeper.operator.shared.credentials import add_credentials
+from raykeeper.operator.shared.env import env_of
 
 
 def desired_head_pod(cluster: RayCluster, defaults: PodDefaults, random_end: str) -> JSON:
@@ -82,7 +83,7 @@ def _complete_ray_container(node: RayNode, spec: JSON) -> None:
     if hook := last_poll_hook(node):
         ray["lifecycle"] = {"preStop": hook, **(ray.get("lifecycle") or {})}
     add_gcs_storage(node, spec, ray)
-    add_credentials(node, spec, ray)
+    add_credentials(node.cluster, spec, ray)
     if PLASMA_DIRECTORY not in params:
         add_shared_memory(spec, ray)
 
@@ -98,7 +99,7 @@ def _add_init_containers(node: RayNode, spec: JSON) -> None:
     containers = list(spec.get("initContainers") or ())
     if not node.is_head and node.defaults.settings.injects_init_container:
         waiting = wait_for_gcs(node)
-        add_credentials(node, spec, waiting)
+        add_credentials(node.cluster, spec, waiting)
         containers.append(waiting)
     for container in containers:
         container["env"] = [*env_of(container), *head_location(node)]
@@ -111,9 +112,11 @@ def _add_sidecars(node: RayNode, spec: JSON) -> None:
     autoscalers = [autoscaler_container(node)] if node.has_autoscaler else []
     collectors = [collector_container(node)] if has_collector(node) else []
     for sidecar in autoscalers + collectors:
-        add_credentials(node, spec, sidecar)
+        add_credentials(node.cluster, spec, sidecar)
     if autoscalers or collectors:
         share_session_folder(spec, spec["containers"][0], autoscalers + collectors)
+    for collector in collectors:
+        add_spool(spec, spec["containers"][0], collector)
     if node.defaults.has_native_sidecars:
         _start_before_waiting(node, spec, collectors)
         collectors = []

@@ -7,12 +7,12 @@ from typing import Final
 
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
-from raykeeper.operator.raycluster.features import AUTOSCALER_V2_ENV, chosen_autoscaler
-from raykeeper.operator.raycluster.pods.auth import auth_env
 from raykeeper.operator.raycluster.pods.collector import event_export_env, has_collector
-from raykeeper.operator.raycluster.pods.env import env_of, from_field, from_label, literal, missing
 from raykeeper.operator.raycluster.pods.fault_tolerance import fault_tolerance_env
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
+from raykeeper.operator.shared.credentials import auth_env
+from raykeeper.operator.shared.env import env_of, from_field, from_label, literal, missing
+from raykeeper.operator.shared.features import AUTOSCALER_V2_ENV, chosen_autoscaler
 
 # Serve's replicas must notice a lost head at once instead of waiting for its GCS to answer.
 SERVICE_ENV: Final[Mapping[str, str]] = {
@@ -25,7 +25,7 @@ SERVICE_ENV: Final[Mapping[str, str]] = {
 def ray_environment(node: RayNode, command: str) -> list[JSON]:
     """All variables of the Ray container."""
     env = [*env_of(node.users_container), *_autoscaler_version(node), *fault_tolerance_env(node)]
-    env += missing(env, auth_env(node))
+    env += missing(env, auth_env(node.cluster))
     env += missing(env, node.defaults.settings.default_env)
     env += [*([] if node.is_head else head_location(node)), *_identity(command)]
     env += missing(env, _addresses(node))

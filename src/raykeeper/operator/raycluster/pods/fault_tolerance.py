@@ -8,10 +8,10 @@ from raykeeper.api import labels, names
 from raykeeper.api.containers import GCS_STORAGE_PATH, GCS_STORAGE_VOLUME
 from raykeeper.api.meta import JSON
 from raykeeper.api.rayclusteroptions import GcsFaultToleranceOptions, RedisCredential
-from raykeeper.operator.raycluster.features import GcsBackend, gcs_backend
-from raykeeper.operator.raycluster.pods.env import env_of, literal, missing
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
-from raykeeper.operator.raycluster.pods.volumes import attach
+from raykeeper.operator.shared.env import env_of, literal, missing
+from raykeeper.operator.shared.features import GcsBackend, gcs_backend
+from raykeeper.operator.shared.mounts import attach
 
 REDIS_PASSWORD: Final = "REDIS_PASSWORD"  # noqa: S105 - the name of a variable
 REDIS_USERNAME: Final = "REDIS_USERNAME"
@@ -24,11 +24,11 @@ def backend(node: RayNode) -> GcsBackend | None:
 
 
 def storage_namespace(node: RayNode) -> str:
-    """The prefix of this cluster's keys in Redis."""
+    """The prefix of this cluster's keys in Redis. An empty annotation says that there is none, as in KubeRay."""
     options = node.spec.gcs_fault_tolerance_options
     asked = options.external_storage_namespace if options else ""
-    noted = node.cluster.metadata.annotations.get(labels.EXTERNAL_STORAGE_NAMESPACE, "")
-    return asked or noted or node.cluster.metadata.uid
+    meta = node.cluster.metadata
+    return asked or meta.annotations.get(labels.EXTERNAL_STORAGE_NAMESPACE, meta.uid)
 
 
 def head_annotations(node: RayNode) -> dict[str, str]:

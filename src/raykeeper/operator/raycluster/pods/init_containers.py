@@ -8,9 +8,9 @@ from typing import Final
 
 from raykeeper.api.containers import WAIT_GCS_READY
 from raykeeper.api.meta import JSON
-from raykeeper.operator.raycluster.pods.env import env_of
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
 from raykeeper.operator.raycluster.pods.ray_start import shell
+from raykeeper.operator.shared.env import env_of
 
 RESOURCES: Final = {"cpu": "200m", "memory": "256Mi"}
 

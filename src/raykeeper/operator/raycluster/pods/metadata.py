@@ -6,11 +6,11 @@ from raykeeper.api import labels, names
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.operator.raycluster.actions import Slot
-from raykeeper.operator.raycluster.children.metadata import owner_reference
 from raykeeper.operator.raycluster.pods import fault_tolerance
-from raykeeper.operator.raycluster.pods.hash import recreate_hash
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
 from raykeeper.operator.raycluster.pods.ray_start import overwrites_command
+from raykeeper.operator.shared.owner import Owner
+from raykeeper.operator.shared.spec_hash import spec_hash
 
 
 def head_metadata(node: RayNode, random_end: str) -> JSON:
@@ -33,7 +33,7 @@ def worker_metadata(node: RayNode, slot: Slot | None, random_end: str) -> JSON:
 
 def head_marks(cluster: RayCluster, operator_version: str) -> dict[str, str]:
     """The annotations by which a head pod tells which spec it was made for, and whose hash that is."""
-    return {labels.RECREATE_HASH: recreate_hash(cluster), labels.KUBERAY_VERSION: operator_version}
+    return {labels.RECREATE_HASH: spec_hash(cluster.spec), labels.KUBERAY_VERSION: operator_version}
 
 
 def _metadata(node: RayNode, naming: JSON, own_labels: dict[str, str], own_annotations: dict[str, str]) -> JSON:
@@ -44,7 +44,7 @@ def _metadata(node: RayNode, naming: JSON, own_labels: dict[str, str], own_annot
         "namespace": node.cluster.metadata.namespace,
         "labels": {**settings.default_labels, **_labels(node), **own_labels},
         "annotations": {**settings.default_annotations, **_annotations(node), **own_annotations},
-        "ownerReferences": [owner_reference(node.cluster)],
+        "ownerReferences": [Owner.of(node.cluster).reference()],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from raykeeper.api.containers import DASHBOARD_PORT, SERVE_PORT, SERVE_PORT_NAME
+from raykeeper.api.containers import DASHBOARD_AGENT_PORT, DASHBOARD_PORT, SERVE_PORT, SERVE_PORT_NAME
 from raykeeper.api.meta import JSON
 from raykeeper.api.versions import HTTP_PROBES, parse_version
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
@@ -52,10 +52,10 @@ def _health(node: RayNode, params: Mapping[str, str]) -> JSON:
     """One request where Ray answers for the whole node, else one to each of its parts."""
     version = parse_version(node.spec.ray_version)
     if version is not None and version >= HTTP_PROBES:
-        return {"httpGet": {"path": "/api/healthz", "port": _port(params[AGENT_PORT])}}
+        return {"httpGet": {"path": "/api/healthz", "port": _agent_port(params)}}
     if not node.is_head:
         return _bash(_raylet_check(params))
-    dashboard_port = params.get(DASHBOARD_PORT_PARAM, str(DASHBOARD_PORT))
+    dashboard_port = _port(params, DASHBOARD_PORT_PARAM, DASHBOARD_PORT)
     return _bash(_raylet_check(params), _answers_success(dashboard_port, "api/gcs_healthz", _timeout(node)))
 
 
@@ -64,10 +64,10 @@ def _timeout(node: RayNode) -> int:
 
 
 def _raylet_check(params: Mapping[str, str]) -> str:
-    return _answers_success(params[AGENT_PORT], "api/local_raylet_healthz", RAYLET_SECONDS)
+    return _answers_success(_agent_port(params), "api/local_raylet_healthz", RAYLET_SECONDS)
 
 
-def _answers_success(port: str | int, path: str, seconds: int) -> str:
+def _answers_success(port: int, path: str, seconds: int) -> str:
     return f"wget --tries 1 -T {seconds} -q -O- http://localhost:{port}/{path} | grep success"
 
 
@@ -75,9 +75,14 @@ def _bash(*checks: str) -> JSON:
     return {"exec": {"command": ["bash", "-c", " && ".join(checks)]}}
 
 
-def _port(text: str) -> int | str:
-    """A number, which a probe needs; anything else is left to the API server to refuse by name."""
-    return int(text) if text.isascii() and text.isdecimal() else text
+def _agent_port(params: Mapping[str, str]) -> int:
+    return _port(params, AGENT_PORT, DASHBOARD_AGENT_PORT)
+
+
+def _port(params: Mapping[str, str], name: str, default: int) -> int:
+    """The option's number; the default where it is none, as in KubeRay: Ray itself says what is wrong with it."""
+    text = params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() else default
 
 
 def _serve_port(container: JSON) -> int:

@@ -9,8 +9,8 @@ from raykeeper.api.containers import GCS_SERVER_PORT
 from raykeeper.api.meta import JSON
 from raykeeper.api.podtemplates import ray_container
 from raykeeper.api.raycluster import HeadGroupSpec, RayCluster, RayClusterSpec, WorkerGroupSpec
-from raykeeper.operator.raycluster.features import chosen_autoscaler, is_autoscaled
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
+from raykeeper.operator.shared.features import chosen_autoscaler, is_autoscaled
 
 RAY_SERVICE = "RayService"
 RAY_CLUSTER = "RayCluster"

@@ -13,8 +13,9 @@ from typing import Any, Final
 from raykeeper.api.containers import DASHBOARD_AGENT_PORT, METRICS_PORT
 from raykeeper.api.quantity import NANO, InvalidQuantity, parse_quantity
 from raykeeper.operator.raycluster.pods import fault_tolerance
-from raykeeper.operator.raycluster.pods.accelerators import RAY_NAMES, amount, gpu_count, is_gpu, named_by_ray
+from raykeeper.operator.raycluster.pods.accelerators import NAMES_OF_RAY, gpu_count, is_gpu, named_by_ray
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
+from raykeeper.operator.shared.totals import amount
 
 Params = dict[str, str]
 
@@ -87,10 +88,10 @@ def _from_container(node: RayNode, params: Mapping[str, str]) -> Params:
 
 
 def _accelerators(node: RayNode, params: Mapping[str, str]) -> Params:
-    """The `resources` option with the container's TPUs or Neuron cores in it, unless the user spoke of either."""
+    """The `resources` option with the container's accelerators in it, unless the user spoke of any."""
     found = named_by_ray((node.users_container.get("resources") or {}).get("limits") or {})
     known = _read_resources(params.get(RESOURCES, ""))
-    if not found or known is None or set(RAY_NAMES.values()) & set(known):
+    if not found or known is None or NAMES_OF_RAY & set(known):
         return {}
     return {RESOURCES: _quoted_json(known | found)}
 
@@ -98,14 +99,23 @@ def _accelerators(node: RayNode, params: Mapping[str, str]) -> Params:
 def _read_resources(text: str) -> dict[str, Any] | None:
     """The custom resources that an option holds; None when it is not JSON, which is left to Ray to complain about.
 
-    Both spellings of Ray's documentation are read: single quotes around JSON, and a double-quoted shell string.
+    JSON in quotes of any kind is read, as KubeRay does; then a double-quoted string of the shell, with its backslashes.
     """
-    try:
-        plain = shlex.split(text)[0] if text.startswith('"') else text.strip("'")
-        value = json.loads(plain or "{}")
-    except (ValueError, IndexError):
-        return None
-    return value if isinstance(value, dict) else None
+    for read in (_unquoted, _unescaped):
+        try:
+            value = json.loads(read(text) or "{}")
+        except (ValueError, IndexError):
+            continue
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def _unquoted(text: str) -> str:
+    return text.strip("'\"` ")
+
+
+def _unescaped(text: str) -> str:
+    return shlex.split(text)[0]
 
 
 def _quoted_json(resources: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Volumes of Ray pods. What the user mounted stays; nothing is mounted over it."""
+"""The volumes that every Ray pod has."""
 
 from __future__ import annotations
 
@@ -7,33 +7,12 @@ from typing import Final
 
 from raykeeper.api.containers import RAY_LOGS_PATH, RAY_LOGS_VOLUME, SHARED_MEMORY_PATH, SHARED_MEMORY_VOLUME
 from raykeeper.api.meta import JSON
-from raykeeper.operator.raycluster.pods.accelerators import amount
+from raykeeper.operator.shared.mounts import add_mount, attach, mount_at
+from raykeeper.operator.shared.totals import amount
 
 RAY_LOGS: Final[JSON] = {"name": RAY_LOGS_VOLUME, "emptyDir": {}}
 _MOUNT_FIELDS_TO_SHARE: Final = ("name", "subPath", "subPathExpr")
 """What says which files a mount shows; whether they may be written is each container's own matter."""
-
-
-def mount_at(container: JSON, path: str) -> JSON | None:
-    """What a container has mounted at this very path."""
-    mounts: list[JSON] = container.get("volumeMounts") or []
-    return next((mount for mount in mounts if mount["mountPath"].rstrip("/") == path), None)
-
-
-def add_mount(container: JSON, mount: JSON) -> None:
-    """Mount it, unless something is mounted there."""
-    if mount_at(container, mount["mountPath"]) is None:
-        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
-
-
-def attach(spec: JSON, container: JSON, volume: JSON, mount: JSON) -> None:
-    """Mount a volume, unless something is mounted there, and add it to the pod, unless one of its name is."""
-    if mount_at(container, mount["mountPath"]) is not None:
-        return
-    add_mount(container, mount)
-    volumes = spec.get("volumes") or []
-    if all(existing["name"] != volume["name"] for existing in volumes):
-        spec["volumes"] = [*volumes, volume]
 
 
 def add_shared_memory(spec: JSON, container: JSON) -> None:

@@ -7,15 +7,15 @@ from typing import Final
 
 from raykeeper.api.podtemplates import pod_spec
 from raykeeper.api.versions import GROUP_PRIORITY, parse_version
-from raykeeper.operator.raycluster.features import (
+from raykeeper.operator.raycluster.validation.candidate import Candidate
+from raykeeper.operator.shared.features import (
     AUTOSCALER_V2_ENV,
     chosen_autoscaler,
     is_autoscaled,
     is_autoscaler_v2,
     is_autoscaler_v2_in_env,
 )
-from raykeeper.operator.raycluster.validation.candidate import Candidate
-from raykeeper.operator.raycluster.validation.violation import Violation, has_value, is_set
+from raykeeper.operator.shared.violations import Violation, has_value, is_set
 
 START_COMMAND_ENV: Final = "KUBERAY_GEN_AUTOSCALER_START_CMD"
 NO_RESTART: Final = (None, "", "Never")

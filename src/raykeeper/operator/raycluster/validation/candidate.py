@@ -9,7 +9,7 @@ from raykeeper.api.meta import JSON
 from raykeeper.api.podtemplates import env_var, ray_container
 from raykeeper.api.raycluster import HeadGroupSpec, RayClusterSpec, WorkerGroupSpec
 from raykeeper.operator.gates import FeatureGates, Gate
-from raykeeper.operator.raycluster.validation.violation import Violation, is_set
+from raykeeper.operator.shared.violations import Violation, is_set
 
 
 @dataclass(frozen=True)

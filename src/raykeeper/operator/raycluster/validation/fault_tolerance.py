@@ -10,9 +10,9 @@ from raykeeper.api.containers import GCS_STORAGE_PATH, GCS_STORAGE_VOLUME
 from raykeeper.api.podtemplates import pod_spec
 from raykeeper.api.rayclusteroptions import GcsEmbeddedStorage, GcsFaultToleranceOptions
 from raykeeper.operator.gates import Gate
-from raykeeper.operator.raycluster.features import gcs_backend
 from raykeeper.operator.raycluster.validation.candidate import Candidate
-from raykeeper.operator.raycluster.validation.violation import Violation, is_set
+from raykeeper.operator.shared.features import gcs_backend
+from raykeeper.operator.shared.violations import Violation, is_set
 
 OPTIONS: Final = "gcsFaultToleranceOptions"
 REDIS_ADDRESS_ENV: Final = "RAY_REDIS_ADDRESS"

@@ -6,14 +6,60 @@ from collections.abc import Iterator
 from typing import Final
 
 from raykeeper.api.podtemplates import containers
+from raykeeper.api.quantity import InvalidQuantity, parse_quantity
 from raykeeper.api.syntax import is_label_value, is_qualified_name
 from raykeeper.operator.gates import Gate
-from raykeeper.operator.raycluster.features import is_autoscaled
 from raykeeper.operator.raycluster.validation.candidate import Candidate, NodeGroup
-from raykeeper.operator.raycluster.validation.violation import Violation, has_value, is_set
+from raykeeper.operator.shared.features import is_autoscaled
+from raykeeper.operator.shared.replicas import desired_replicas
+from raykeeper.operator.shared.violations import Violation, has_value, is_set
+
+MOST_GROUPS: Final = 1000
+"""Worker groups of a cluster. Every pass looks at each of them, so their number is what it costs."""
+MOST_PODS: Final = 100_000
+"""Worker pods of a cluster. Kubernetes itself ends at 150,000 pods for all."""
 
 RESOURCE_PARAMS: Final = ("num-cpus", "num-gpus", "memory", "resources")
 """Parameters of `ray start` that say what the field `resources` says."""
+
+
+def worker_groups_are_few(candidate: Candidate) -> Iterator[Violation]:
+    count = len(candidate.spec.worker_group_specs)
+    if count > MOST_GROUPS:
+        cure = f"use at most {MOST_GROUPS}, or several clusters"
+        yield Violation(f"{candidate.path}.workerGroupSpecs", f"has {count} groups", cure)
+
+
+def worker_pods_can_be_counted(candidate: Candidate) -> Iterator[Violation]:
+    """More than any Kubernetes can hold is a slip of the keyboard, and would be made for days."""
+    total = 0
+    for path, group in candidate.workers:
+        pods = desired_replicas(group) * max(1, group.num_of_hosts)
+        total += pods
+        if total > MOST_PODS:
+            found = f"asks for {pods} pods (replicas times numOfHosts), which makes {total} in all"
+            yield Violation(f"{path}.replicas", found, f"use at most {MOST_PODS} in all groups together")
+            return
+
+
+def amounts_can_be_read(candidate: Candidate) -> Iterator[Violation]:
+    """The schema of `v1` lets no others pass, but that of `v1alpha1` does."""
+    for group in candidate.groups:
+        for index, container in enumerate(containers(group.spec.template)):
+            asked = container.get("resources") or {}
+            for part in ("limits", "requests"):
+                for name, text in (asked.get(part) or {}).items():
+                    if not _is_quantity(text):
+                        field = f"{group.pod_path}.containers[{index}].resources.{part}[{name}]"
+                        yield has_value(field, text, "use a quantity such as 500m, 2 or 4Gi")
+
+
+def _is_quantity(text: object) -> bool:
+    try:
+        parse_quantity(text if isinstance(text, str | int | float) else "")
+    except InvalidQuantity:
+        return False
+    return True
 
 
 def every_group_has_a_container(candidate: Candidate) -> Iterator[Violation]:

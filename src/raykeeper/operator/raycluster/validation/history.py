@@ -11,7 +11,7 @@ from raykeeper.api.podtemplates import containers, env_value, env_var
 from raykeeper.api.rayclusteroptions import CollectorOptions
 from raykeeper.operator.gates import Gate
 from raykeeper.operator.raycluster.validation.candidate import Candidate
-from raykeeper.operator.raycluster.validation.violation import Violation, is_missing, is_set
+from raykeeper.operator.shared.violations import Violation, is_missing, is_set
 
 OPTIONS: Final = "historyServerOptions"
 BACKEND_ENV: Final = "STORAGE_BACKEND"
@@ -20,7 +20,6 @@ OPERATOR_ENV: Final = (
     "FQ_RAY_IP",
     "RAY_CLUSTER_NAME",
     "RAY_CLUSTER_NAMESPACE",
-    "RAY_CLUSTER_UID",
     "RAY_ROLE",
     "OWNER_KIND",
     "OWNER_NAME",
@@ -76,17 +75,23 @@ def _collector_options(path: str, options: CollectorOptions) -> Iterator[Violati
 
 
 def _azure(path: str, env: JSON) -> Iterator[Violation]:
-    mode = env_value(env, AZURE_MODE_ENV) or ""
+    mode = (env_value(env, AZURE_MODE_ENV) or "").strip().lower()
     if mode in AZURE_MODE_NEEDS:
         yield from _needed(path, env, mode, AZURE_MODE_NEEDS[mode])
-    elif not env_var(env, AZURE_CONNECTION_ENV) and not env_var(env, AZURE_ACCOUNT_ENV):
+    elif not _is_given(env, AZURE_CONNECTION_ENV) and not _is_given(env, AZURE_ACCOUNT_ENV):
         yield is_missing(f"{path}.env[{AZURE_CONNECTION_ENV}]", f"the backend needs it or {AZURE_ACCOUNT_ENV}")
 
 
 def _needed(path: str, env: JSON, by: str, names: tuple[str, ...]) -> Iterator[Violation]:
     for name in names:
-        if not env_var(env, name):
+        if not _is_given(env, name):
             yield is_missing(f"{path}.env[{name}]", f"{by} needs it")
+
+
+def _is_given(env: JSON, name: str) -> bool:
+    """Whether a variable has a value, or says where to find one."""
+    entry = env_var(env, name) or {}
+    return bool(entry.get("value") or entry.get("valueFrom"))
 
 
 def _no_container_of_that_name(candidate: Candidate) -> Iterator[Violation]:

@@ -11,9 +11,9 @@ from raykeeper.api.rayclusteroptions import NetworkPolicyConfig, NetworkPolicyRu
 from raykeeper.api.syntax import is_dns_1123_label
 from raykeeper.api.versions import KUBERNETES_TOKEN_AUTH, TOKEN_AUTH, Version, parse_version
 from raykeeper.operator.gates import Gate
-from raykeeper.operator.raycluster.features import is_kubernetes_token_auth, is_token_auth
 from raykeeper.operator.raycluster.validation.candidate import Candidate
-from raykeeper.operator.raycluster.validation.violation import Violation, has_value, is_missing, is_set
+from raykeeper.operator.shared.features import is_kubernetes_token_auth, is_token_auth
+from raykeeper.operator.shared.violations import Violation, has_value, is_missing, is_set
 
 TLS_ENV: Final = ("RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
 

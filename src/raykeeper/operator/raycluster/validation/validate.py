@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from raykeeper.api import labels, names
 from raykeeper.api.podtemplates import pod_spec
-from raykeeper.api.raycluster import RayCluster
+from raykeeper.api.raycluster import SUSPENDED, SUSPENDING, RayCluster
 from raykeeper.api.syntax import is_dns_1035_label
+from raykeeper.operator.api_server_facts import ApiServerFacts
 from raykeeper.operator.gates import FeatureGates
-from raykeeper.operator.raycluster.features import chosen_autoscaler, is_autoscaled
-from raykeeper.operator.raycluster.suspension import SUSPENDED, SUSPENDING, is_contradictory
+from raykeeper.operator.raycluster.suspension import is_contradictory
 from raykeeper.operator.raycluster.validation import autoscaling, fault_tolerance, groups, history, security
 from raykeeper.operator.raycluster.validation.candidate import Candidate, Rule
-from raykeeper.operator.raycluster.validation.violation import (
-    INVALID_METADATA,
-    INVALID_STATUS,
+from raykeeper.operator.shared.features import chosen_autoscaler, is_autoscaled
+from raykeeper.operator.shared.violations import (
+    MOST_TOLD,
     Violation,
     has_value,
     is_missing,
     is_set,
 )
-from raykeeper.operator.surroundings import Surroundings
 
 RULES: Final[tuple[Rule, ...]] = (
+    groups.worker_groups_are_few,
+    groups.worker_pods_can_be_counted,
+    groups.amounts_can_be_read,
     groups.every_group_has_a_container,
     groups.resources_are_given_once,
     groups.labels_are_given_by_their_field,
@@ -54,7 +57,7 @@ MAKERS_WITH_UPGRADES: Final = ("RayJob", "RayService")
 """Kinds that replace their RayClusters themselves."""
 
 
-def violations(cluster: RayCluster, gates: FeatureGates, surroundings: Surroundings) -> list[Violation]:
+def violations(cluster: RayCluster, gates: FeatureGates, api_server: ApiServerFacts) -> list[Violation]:
     """All that is wrong with a RayCluster; empty for one that can be reconciled.
 
     A cluster that is being deleted must not be asked: it has to be cleaned up whatever its spec says.
@@ -63,14 +66,16 @@ def violations(cluster: RayCluster, gates: FeatureGates, surroundings: Surroundi
     return [
         *_metadata(cluster),
         *spec_violations(candidate),
-        *_certificates(cluster, surroundings),
+        *_certificates(cluster, api_server),
         *_upgrade_strategy(cluster),
     ]
 
 
 def spec_violations(candidate: Candidate) -> list[Violation]:
-    """All that is wrong with a spec, also with the one inside a RayJob or RayService."""
-    return [violation for rule in RULES for violation in rule(candidate)]
+    """What is wrong with a spec, also with the one inside a RayJob or RayService; one more than can be told at most."""
+    if too_many := list(groups.worker_groups_are_few(candidate)):
+        return too_many  # all other rules look at each of them
+    return list(islice((violation for rule in RULES for violation in rule(candidate)), MOST_TOLD + 1))
 
 
 def warnings(cluster: RayCluster) -> list[Violation]:
@@ -82,15 +87,15 @@ def _metadata(cluster: RayCluster) -> Iterator[Violation]:
     name = cluster.metadata.name
     if len(name) > names.MAX_RAYCLUSTER_NAME_LENGTH:
         cure = f"use at most {names.MAX_RAYCLUSTER_NAME_LENGTH} characters, names of services are made from it"
-        yield has_value("metadata.name", name, cure, INVALID_METADATA)
+        yield has_value("metadata.name", name, cure, "Metadata")
     if not is_dns_1035_label(name):
         cure = "use lower-case letters, digits and dashes, starting with a letter, as for the name of a service"
-        yield has_value("metadata.name", name, cure, INVALID_METADATA)
+        yield has_value("metadata.name", name, cure, "Metadata")
 
 
-def _certificates(cluster: RayCluster, surroundings: Surroundings) -> Iterator[Violation]:
+def _certificates(cluster: RayCluster, api_server: ApiServerFacts) -> Iterator[Violation]:
     options = cluster.spec.tls_options
-    if options and options.enabled and not surroundings.has_cert_manager:
+    if options and options.enabled and not api_server.has_cert_manager:
         cure = "it needs cert-manager, which was not there when the operator started: install it, restart the operator"
         yield has_value("spec.tlsOptions.enabled", True, cure)
 
@@ -116,7 +121,7 @@ def _restarts_under_autoscaler_v1(cluster: RayCluster) -> Iterator[Violation]:
 def _contradictory_status(cluster: RayCluster) -> Iterator[Violation]:
     if is_contradictory(cluster.status.conditions):
         found = f"says both {SUSPENDING} and {SUSPENDED}"
-        yield Violation("status.conditions", found, "it is written anew, by what the spec says", INVALID_STATUS)
+        yield Violation("status.conditions", found, "it is written anew, by what the spec says", "Status")
 
 
 def _auth_without_mode(cluster: RayCluster) -> Iterator[Violation]:

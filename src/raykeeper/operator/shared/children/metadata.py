@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from raykeeper.api import labels
 from raykeeper.api.meta import JSON
-from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
+from raykeeper.operator.shared.owner import Owner
 
 OUR_ANNOTATIONS: Final = "raykeeper.io/annotations"
-"""Which annotations of a child came from the RayCluster, so that one taken away there is taken away here as well,
+"""Which annotations of a child came from its owner, so that one taken away there is taken away here as well,
 while those that other controllers add are left alone."""
 
 NOT_FOR_CHILDREN: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
-"""Annotations about the RayCluster itself: copied, they would make kubectl mistake one object for the other."""
+"""Annotations about the owner itself: copied, they would make kubectl mistake one object for the other."""
 
 
 class Ownership(Enum):
@@ -27,53 +26,32 @@ class Ownership(Enum):
 
 
 def child_metadata(
-    cluster: RayCluster, name: str, child_labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
+    owner: Owner, name: str, child_labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
 ) -> JSON:
-    """The metadata of a child that is deleted with its cluster."""
+    """The metadata of a child that is deleted with its owner."""
     metadata: JSON = {
         "name": name,
-        "namespace": cluster.metadata.namespace,
+        "namespace": owner.key.namespace,
         "labels": dict(child_labels),
-        "ownerReferences": [owner_reference(cluster)],
+        "ownerReferences": [owner.reference()],
     }
     if annotations:
         metadata["annotations"] = {**annotations, OUR_ANNOTATIONS: ",".join(sorted(annotations))}
     return metadata
 
 
-def owner_reference(cluster: RayCluster) -> JSON:
-    """Makes the cluster the one controller of an object."""
-    return {
-        "apiVersion": RAY_CLUSTERS.api_version,
-        "kind": RAY_CLUSTERS.kind,
-        "name": cluster.metadata.name,
-        "uid": cluster.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def ownership(cluster: RayCluster, actual: JSON) -> Ownership:
+def ownership(owner: Owner, actual: JSON) -> Ownership:
     """Whose an object is that has the name of a child. Drift is repaired only in what is ours."""
     owners = actual["metadata"].get("ownerReferences") or []
-    controllers = [owner["uid"] for owner in owners if owner.get("controller")]
+    controllers = [one["uid"] for one in owners if one.get("controller")]
     if not controllers:
         return Ownership.NOBODYS
-    return Ownership.OURS if cluster.metadata.uid in controllers else Ownership.FOREIGN
+    return Ownership.OURS if owner.uid in controllers else Ownership.FOREIGN
 
 
-def common_labels(cluster: RayCluster) -> dict[str, str]:
-    """What every child of a cluster but a few says about itself."""
-    return {
-        labels.CLUSTER: cluster.metadata.name,
-        labels.APP_NAME: labels.APP_NAME_KUBERAY,
-        labels.CREATED_BY: labels.CREATED_BY_KUBERAY_OPERATOR,
-    }
-
-
-def annotations_for_children(cluster: RayCluster) -> dict[str, str]:
-    """The cluster's annotations that its Ingress or Route gets, by which users talk to their ingress controller."""
-    return {key: value for key, value in cluster.metadata.annotations.items() if key not in NOT_FOR_CHILDREN}
+def annotations_for_children(owner: Owner) -> dict[str, str]:
+    """The owner's annotations that its Ingress or Route gets, by which users talk to their ingress controller."""
+    return {key: value for key, value in owner.annotations.items() if key not in NOT_FOR_CHILDREN}
 
 
 def metadata_patch(desired: JSON, actual: JSON) -> JSON:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from raykeeper.api.meta import JSON
-from raykeeper.operator.raycluster.children.metadata import metadata_patch
+from raykeeper.operator.shared.children.metadata import metadata_patch
+from raykeeper.operator.shared.owner import Owner
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,18 @@ class Replace:
 
     because: str
     cuts_connections: bool = False
-    """Whether running pods would lose each other over it; then it waits until the cluster has none."""
+    """Whether running pods would lose each other over it; then it waits until the owner has none."""
     meanwhile: Patch | None = None
     """What can be repaired until then."""
+    held_by: str = ""
+    """A finalizer that is taken off first: it waits for pods which are to stay, and to find the new object."""
 
 
 Drift = Patch | Replace | None
 """None: the object is as it should be."""
+
+DriftOf = Callable[[Owner, JSON, JSON], Drift]
+"""A controller's rule: what became of a child, given its owner, how it should be and how it is. Pure."""
 
 
 def drift(desired: JSON, actual: JSON, fields: Mapping[str, Any] | None = None) -> Patch | None:

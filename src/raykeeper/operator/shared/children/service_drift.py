@@ -6,8 +6,8 @@ from typing import Final
 
 from raykeeper.api.meta import JSON
 from raykeeper.kube.merge import merge_patch_between
-from raykeeper.operator.raycluster.children.drift import Drift, Replace, drift, overlay
-from raykeeper.operator.raycluster.children.services import CLUSTER_IP, HEADLESS
+from raykeeper.operator.shared.children.drift import Drift, Replace, drift, overlay
+from raykeeper.operator.shared.services import CLUSTER_IP, HEADLESS
 
 COMPARED_BY_THEMSELVES: Final = frozenset({"selector", "ports", "type", "clusterIP", "clusterIPs"})
 TYPES_WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})

@@ -1,4 +1,4 @@
-"""How containers of a Ray pod prove who they are to the rest of the cluster.
+"""How containers prove who they are to a Ray cluster, whether they run in one of its pods or elsewhere.
 
 Every container that talks to Ray goes through here, so encryption between the pods belongs beside it.
 """
@@ -10,30 +10,30 @@ from typing import Final
 from raykeeper.api import names
 from raykeeper.api.containers import AUTH_TOKEN_KEY, RAY_TOKEN_PATH, RAY_TOKEN_VOLUME
 from raykeeper.api.meta import JSON
-from raykeeper.operator.raycluster.features import is_kubernetes_token_auth, is_token_auth
-from raykeeper.operator.raycluster.pods.env import env_of, from_secret, literal, missing
-from raykeeper.operator.raycluster.pods.ray_node import RayNode
-from raykeeper.operator.raycluster.pods.volumes import attach
+from raykeeper.api.raycluster import RayCluster
+from raykeeper.operator.shared.env import env_of, from_secret, literal, missing
+from raykeeper.operator.shared.features import is_kubernetes_token_auth, is_token_auth
+from raykeeper.operator.shared.mounts import attach
 
 TOKEN_SECONDS: Final = 3600  # the kubelet renews it in time; also the shortest that it renews without haste
 
 
-def auth_env(node: RayNode) -> list[JSON]:
+def auth_env(cluster: RayCluster) -> list[JSON]:
     """The variables by which Ray asks for tokens and shows its own; none where anybody may talk to it."""
-    if not is_token_auth(node.spec):
+    if not is_token_auth(cluster.spec):
         return []
     mode = literal("RAY_AUTH_MODE", "token")
-    if is_kubernetes_token_auth(node.spec):
+    if is_kubernetes_token_auth(cluster.spec):
         return [mode, literal("RAY_ENABLE_K8S_TOKEN_AUTH", "true")]
-    return [mode, from_secret("RAY_AUTH_TOKEN", names.auth_secret_name(node.cluster), AUTH_TOKEN_KEY)]
+    return [mode, from_secret("RAY_AUTH_TOKEN", names.auth_secret_name(cluster), AUTH_TOKEN_KEY)]
 
 
-def add_credentials(node: RayNode, spec: JSON, container: JSON) -> None:
-    """Let a container talk to a cluster that asks for tokens. Variables that it has already are kept."""
+def add_credentials(cluster: RayCluster, spec: JSON, container: JSON) -> None:
+    """Let a container of a pod talk to a cluster that asks for tokens. Variables that it has already are kept."""
     env = env_of(container)
-    if added := missing(env, auth_env(node)):
+    if added := missing(env, auth_env(cluster)):
         container["env"] = [*env, *added]
-    if is_token_auth(node.spec) and is_kubernetes_token_auth(node.spec):
+    if is_token_auth(cluster.spec) and is_kubernetes_token_auth(cluster.spec):
         mount = {"name": RAY_TOKEN_VOLUME, "mountPath": RAY_TOKEN_PATH, "readOnly": True}
         attach(spec, container, _token_volume(), mount)
 

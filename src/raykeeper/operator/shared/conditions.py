@@ -1,19 +1,14 @@
-"""The conditions of a RayCluster: each says one thing, and since when. Pure."""
+"""Conditions of any object: each says one thing, and since when. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from raykeeper.api.conditions import Condition, ConditionStatus, find_condition
-
-HEAD_POD_READY = "HeadPodReady"
-PROVISIONED = "RayClusterProvisioned"
-REPLICA_FAILURE = "ReplicaFailure"
-INVALID = "RayClusterInvalid"
-"""Ours: the spec cannot be worked on, and why. There only while that is so."""
+from raykeeper.api.times import to_time
 
 _NO_REASON_CHARACTER = re.compile(r"[^A-Za-z0-9_,:]")
 
@@ -29,10 +24,22 @@ class Finding:
 
 
 def updated(
-    known: tuple[Condition, ...], findings: Iterable[Finding], generation: int, now: datetime
+    known: tuple[Condition, ...], findings: Iterable[Finding], ours: Collection[str], generation: int, now: datetime
 ) -> tuple[Condition, ...]:
-    """The conditions that state the findings, in their order; the time of one moves only when its status does."""
-    return tuple(_condition(find_condition(known, finding.type), finding, generation, now) for finding in findings)
+    """The conditions that state the findings; the time of one moves only when its status does.
+
+    Of the types that are `ours`, those without a finding go. What others wrote stays as it is, and all in their places.
+    """
+    stated = {
+        finding.type: _condition(find_condition(known, finding.type), finding, generation, now) for finding in findings
+    }
+    kept = [stated.pop(one.type, one) for one in known if one.type in stated or one.type not in ours]
+    return (*kept, *stated.values())
+
+
+def foreign(known: tuple[Condition, ...], ours: Collection[str]) -> tuple[Condition, ...]:
+    """The conditions that others wrote."""
+    return tuple(one for one in known if one.type not in ours)
 
 
 def _condition(known: Condition | None, finding: Finding, generation: int, now: datetime) -> Condition:
@@ -46,8 +53,3 @@ def to_reason(text: str) -> str:
     """A word that Kubernetes takes for a reason; containers may report anything."""
     word = _NO_REASON_CHARACTER.sub("", text).strip(",:0123456789_")
     return word or "Unknown"
-
-
-def to_time(moment: datetime) -> str:
-    """RFC 3339 to the second, as metav1.Time."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -56,10 +56,10 @@ def head_service_ports(cluster: RayCluster) -> list[JSON]:
     ports = sorted(head_ports(cluster).items())
     ours = [{"name": name, "port": port, "appProtocol": APP_PROTOCOL} for name, port in ports]
     users = ((cluster.spec.head_group_spec.head_service or {}).get("spec") or {}).get("ports") or []
-    return _with_users_ports(users, ours)
+    return with_users_ports(users, ours)
 
 
-def _with_users_ports(users: Sequence[JSON], ours: Sequence[JSON]) -> list[JSON]:
+def with_users_ports(users: Sequence[JSON], ours: Sequence[JSON]) -> list[JSON]:
     """The user's ports, all with a name since there are several, and those of ours that do not collide with them."""
     named = [{"name": _name_of(port["port"]), **port} for port in users]
     taken_names = {port["name"] for port in named}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rayclusters.manifests import ClusterBuilder, a_cluster
-from raykeeper.operator.raycluster.pods.hash import recreate_hash
+from raykeeper.operator.shared.spec_hash import spec_hash
 
 CLUSTER = a_cluster().with_workers("small", replicas=1).with_head_container(resources={"limits": {"memory": "1Gi"}})
 PINNED = "4VR0N0R327MPVSSTJASFO1DOSANQ2EDR"
@@ -20,7 +20,7 @@ Change = Callable[[ClusterBuilder], ClusterBuilder]
 
 
 def hash_of(cluster: ClusterBuilder) -> str:
-    return recreate_hash(cluster.build())
+    return spec_hash(cluster.build().spec)
 
 
 def in_group(**fields: Any) -> Change:
@@ -48,9 +48,9 @@ def test_it_is_the_same_in_another_process() -> None:
     program = (
         "import sys; sys.path[:0] = ['tests', 'src']\n"
         "from rayclusters.manifests import a_cluster\n"
-        "from raykeeper.operator.raycluster.pods.hash import recreate_hash\n"
-        "print(recreate_hash(a_cluster().with_workers('small', replicas=1)"
-        ".with_head_container(resources={'limits': {'memory': '1Gi'}}).build()))"
+        "from raykeeper.operator.shared.spec_hash import spec_hash\n"
+        "print(spec_hash(a_cluster().with_workers('small', replicas=1)"
+        ".with_head_container(resources={'limits': {'memory': '1Gi'}}).build().spec))"
     )
     answer = subprocess.run(
         [sys.executable, "-c", program], env={"PYTHONHASHSEED": "7"}, capture_output=True, text=True, check=True
@@ -119,3 +119,10 @@ def test_an_empty_object_that_says_something_counts() -> None:
     empty = in_worker_pod(volumes=[{"name": "v", "emptyDir": {}}])(CLUSTER)
     none = in_worker_pod(volumes=[{"name": "v"}])(CLUSTER)
     assert hash_of(empty) != hash_of(none)
+
+
+def test_appended_groups_are_told_from_changed_ones_by_the_hash_of_the_first() -> None:
+    before = a_cluster().with_workers("small").build().spec
+    after = a_cluster().with_workers("small").with_workers("large").build().spec
+    assert spec_hash(before) != spec_hash(after)
+    assert spec_hash(after, groups=1) == spec_hash(before)

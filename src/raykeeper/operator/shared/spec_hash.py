@@ -1,4 +1,4 @@
-"""The hash by which a changed spec is recognised, for the upgrade strategy Recreate.
+"""The hash by which a changed spec is recognised: for the strategy Recreate, and for a RayService's new cluster.
 
 It is not KubeRay's, which hangs on Go's encoding; the version stored beside it says whose it is.
 """
@@ -13,7 +13,7 @@ import msgspec
 
 from raykeeper.api.meta import JSON
 from raykeeper.api.quantity import InvalidQuantity, parse_quantity
-from raykeeper.api.raycluster import RayCluster
+from raykeeper.api.raycluster import RayClusterSpec
 
 SPEC_FIELDS_WITHOUT_EFFECT: Final = ("upgradeStrategy", "suspend")
 GROUP_FIELDS_WITHOUT_EFFECT: Final = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
@@ -26,13 +26,16 @@ _QUANTITIES: Final = frozenset({"limits", "requests"})
 _EMPTY_WITHOUT_MEANING: Final = frozenset({"metadata", "resources", "spec", "status", "loadBalancer"})
 
 
-def recreate_hash(cluster: RayCluster) -> str:
-    """A hash of all that makes a difference to a pod: the same for the same meaning, in every process."""
-    spec: JSON = msgspec.to_builtins(cluster.spec)
-    groups = [_without(group, GROUP_FIELDS_WITHOUT_EFFECT) for group in spec.get("workerGroupSpecs", ())]
+def spec_hash(cluster_spec: RayClusterSpec, groups: int | None = None) -> str:
+    """A hash of all that makes a difference to a pod: the same for the same meaning, in every process.
+
+    Of the worker groups only the first `groups` count, where a number is given: so it is seen that some were appended.
+    """
+    spec: JSON = msgspec.to_builtins(cluster_spec)
+    workers = list(spec.get("workerGroupSpecs", ()))[:groups]
     relevant = _without(spec, SPEC_FIELDS_WITHOUT_EFFECT) | {
         "headGroupSpec": _without_pod_fields(spec["headGroupSpec"]),
-        "workerGroupSpecs": [_without_pod_fields(group) for group in groups],
+        "workerGroupSpecs": [_without_pod_fields(_without(group, GROUP_FIELDS_WITHOUT_EFFECT)) for group in workers],
     }
     text = msgspec.json.encode(_canonical(relevant), order="sorted")
     # SHA-1 as in KubeRay: it tells specs apart and protects nothing.

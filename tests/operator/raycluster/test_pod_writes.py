@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from operator_raycluster import a_head, a_worker
 from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, Why
-from raykeeper.operator.raycluster.ledger import deed_of
+from raykeeper.operator.raycluster.ledger import pod_write_of
+from support.operator_raycluster import a_head, a_worker
 
 
 @pytest.mark.parametrize(
@@ -30,5 +30,5 @@ from raykeeper.operator.raycluster.ledger import deed_of
 def test_each_deed_has_the_reasons_that_kuberay_gives_it(
     action: CreateHead | CreateWorker | DeletePod, done: str, refused: str, failure: str
 ) -> None:
-    deed = deed_of(action)
+    deed = pod_write_of(action)
     assert (deed.done, deed.refused, deed.failure) == (done, refused, failure)

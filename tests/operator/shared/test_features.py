@@ -6,7 +6,7 @@ import pytest
 
 from rayclusters.manifests import ClusterBuilder, a_cluster
 from raykeeper.api.podtemplates import containers, env_value, env_var, ray_container
-from raykeeper.operator.raycluster import features
+from raykeeper.operator.shared import features
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_missing_parts_of_a_template_count_as_empty() -> None:
     assert env_var({"env": None}, "A") is None
 
 
-def test_of_two_variables_with_one_name_the_last_counts() -> None:
+def test_of_two_variables_with_one_name_the_first_counts() -> None:
     container = {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
-    assert env_value(container, "A") == "2"
+    assert env_value(container, "A") == "1"
 
 
 def test_a_variable_without_a_literal_value_is_there_but_has_none() -> None:

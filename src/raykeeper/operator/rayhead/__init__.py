@@ -1,0 +1,1 @@
+"""Questions to Ray heads, asked in the background, and orders to them."""
