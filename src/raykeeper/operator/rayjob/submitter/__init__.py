@@ -1,0 +1,1 @@
+"""What gives a job to Ray: a Kubernetes Job, or a container beside the head."""
