@@ -1,0 +1,1 @@
+"""RayJobs made by a time table."""
