@@ -1,0 +1,1 @@
+"""RayService: Ray Serve on clusters that take over from each other."""
