@@ -1,0 +1,1 @@
+"""Batch schedulers that start the pods of a cluster together."""
