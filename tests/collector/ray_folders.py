@@ -38,5 +38,6 @@ def written(file: Path, data: bytes, at: float | None = None) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)
     if at is not None:
-        os.utime(file, (at, at))
+        at_ns = round(at * 1e6) * 1000  # a float has no digits for nanoseconds of our century
+        os.utime(file, ns=(at_ns, at_ns))
     return file

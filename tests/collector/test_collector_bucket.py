@@ -9,18 +9,20 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client import CollectorRegistry
 
-from clocks import ManualClock
-from conditions import until
-from event_scene import MemoryStore, unavailable
-from raykeeper.collector.bucket import Bucket
+from bed.waiting import PATIENCE_SECONDS
+from raykeeper.backoff import Backoff
+from raykeeper.collector.bucket import PAUSES, Bucket
 from raykeeper.collector.metrics import CollectorMetrics
-from raykeeper.collector.turns import Pauses, Priority
+from raykeeper.collector.turns import Priority
 from raykeeper.storage.errors import StoreRefused
+from support.clocks import ManualClock
+from support.conditions import until
+from support.event_scene import MemoryStore, unavailable
 
-QUICK = Pauses(first_seconds=0.005, limit_seconds=0.01)
+QUICK = Backoff(base=0.005, limit=0.01)
 
 
-def a_bucket(store: MemoryStore | None, pauses: Pauses = QUICK) -> Bucket:
+def a_bucket(store: MemoryStore | None, pauses: Backoff = QUICK) -> Bucket:
     bucket = Bucket(ManualClock(), CollectorMetrics(CollectorRegistry()), pauses)
     if store is not None:
         bucket.connect(store)
@@ -167,7 +169,7 @@ async def test_a_cancelled_put_lets_others_through() -> None:
         put.cancel()
     await asyncio.gather(*stuck, return_exceptions=True)
     store.gate.set()
-    await asyncio.wait_for(bucket.put("after", b"x"), 10)
+    await asyncio.wait_for(bucket.put("after", b"x"), PATIENCE_SECONDS)
     assert list(store.objects) == ["after"]
 
 
@@ -184,24 +186,17 @@ async def test_a_bug_of_ours_rises_and_blocks_nobody() -> None:
 async def test_calls_that_fail_together_count_as_one_failure() -> None:
     store = MemoryStore(outage=unavailable())
     store.gate.clear()
-    bucket = a_bucket(store, Pauses(first_seconds=0.2, limit_seconds=1000.0))
+    bucket = a_bucket(store, Backoff(base=0.2, limit=1000.0))
     puts = [asyncio.create_task(bucket.put(f"key{number}", b"x")) for number in range(8)]
     await until(lambda: store.calls == 8)
     store.gate.set()
     await until(lambda: not bucket.is_up)
     store.outage = None
-    await asyncio.wait_for(asyncio.gather(*puts), 20)  # and not after the pause of eight failures
+    await asyncio.wait_for(asyncio.gather(*puts), PATIENCE_SECONDS)  # and not after the pause of eight failures
 
 
-def test_pauses_grow_to_their_limit_and_are_spread() -> None:
-    pauses = Pauses(first_seconds=1.0, limit_seconds=15.0)
-    assert [pauses.seconds(n, lambda _, longest: longest) for n in (1, 2, 3, 4, 5, 6, 10_000)] == [
-        1,
-        2,
-        4,
-        8,
-        15,
-        15,
-        15,
-    ]
-    assert pauses.seconds(3, lambda shortest, _: shortest) == 2
+def test_pauses_are_at_least_a_quarter_of_a_second_and_at_most_fifteen() -> None:
+    """An outage of hours costs a request every few seconds, and collectors that lost one bucket return apart."""
+    assert PAUSES.delay(1, min) >= 0.25
+    assert PAUSES.delay(10_000, max) <= 15
+    assert PAUSES.delay(10_000, max) >= 1.5 * PAUSES.delay(10_000, min)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from clocks import ManualClock
-from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session
+from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session, raylet_text, written
 from ray_head.memory_bucket import MemoryBucket
 from raykeeper.collector.identity import Identity
 from raykeeper.collector.metrics import CollectorMetrics
@@ -29,6 +29,7 @@ from raykeeper.layout.keys import (
     session_record_key,
 )
 from raykeeper.layout.records import (
+    RAYLET_KILLED,
     CatalogEnd,
     CatalogStart,
     Delivery,
@@ -37,6 +38,7 @@ from raykeeper.layout.records import (
     NodeRecord,
     SessionRecord,
 )
+from support.clocks import ManualClock
 
 HEAD = Identity("ns", "c", "head", owner_kind="RayJob", owner_name="j", pod="c-head", collector_version="0.1.0")
 STARTED = datetime(2026, 11, 15, 20, 9, 58, 472817, tzinfo=UTC)
@@ -116,6 +118,36 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
+class Raylet:
+    """The socket of a raylet, by which its life is seen."""
+
+    def __init__(self, session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder = session / "sockets"
+        self._folder.mkdir()
+        self._monkeypatch = monkeypatch
+        self._socket = socket.socket(socket.AF_UNIX)
+
+    def listen(self) -> None:
+        with self._monkeypatch.context() as context:
+            context.chdir(self._folder)  # the whole path is longer than a socket's may be
+            self._socket.bind("raylet")
+        self._socket.listen()
+
+    def be_killed(self) -> None:
+        self._socket.close()
+
+    def end(self) -> None:
+        self._socket.close()
+        (self._folder / "raylet").unlink()
+
+
+@pytest.fixture
+def raylet(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[Raylet]:
+    raylet = Raylet(scene.root / SESSION, monkeypatch)
+    yield raylet
+    raylet.be_killed()
+
+
 async def test_a_session_is_recorded_at_its_start_with_all_that_is_known(scene: Scene) -> None:
     await scene.tick()
     assert scene.session_record() == SessionRecord(
@@ -178,7 +210,7 @@ async def test_starts_are_written_again_unchanged_once_a_day(scene: Scene) -> No
         assert scene.bucket.objects[key] == before[key]
 
 
-async def test_a_heartbeat_comes_every_thirty_seconds_with_the_figures_of_delivery(scene: Scene) -> None:
+async def test_a_heads_heartbeat_comes_every_ten_seconds_with_the_figures_of_delivery(scene: Scene) -> None:
     scene.delivery = Delivery(events_accepted=7, oldest_unsent_seconds=1.5)
     scene.dropped = 3
     await scene.tick()
@@ -189,6 +221,18 @@ async def test_a_heartbeat_comes_every_thirty_seconds_with_the_figures_of_delive
         "c-head",
         STARTED + timedelta(seconds=1),
     )
+    await scene.tick(9.0)
+    assert scene.heartbeat() == first
+    await scene.tick(1.0)
+    assert scene.heartbeat().beat_at == first.beat_at + timedelta(seconds=10)
+
+
+async def test_a_workers_heartbeat_comes_every_thirty_seconds(scene: Scene) -> None:
+    scene.identity = replace(HEAD, role="worker")
+    (scene.root / SESSION / f"gcs_server_port_{NODE_A}").rename(scene.root / SESSION / f"metrics_agent_port_{NODE_A}")
+    scene.restart()
+    await scene.tick()
+    first = scene.heartbeat()
     await scene.tick(29.0)
     assert scene.heartbeat() == first
     await scene.tick(1.0)
@@ -250,6 +294,155 @@ async def test_a_dead_raylet_has_no_heartbeat(scene: Scene, monkeypatch: pytest.
     await scene.tick(30.0)
     assert node_record_key(session_id(), NODE_A) not in scene.bucket.objects
     assert session_record_key(session_id()) in scene.bucket.objects
+
+
+async def test_the_time_and_the_kind_of_a_raylets_death_are_written_at_once(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    raylet.be_killed()
+    await scene.tick(1.0)
+    died_at = scene.clock.now()
+    assert (scene.heartbeat().raylet_gone_at, scene.heartbeat().was_raylet_killed) == (died_at, True)
+    last = scene.heartbeat()
+    await scene.tick(600.0)
+    assert scene.heartbeat() == last  # a dead raylet's heartbeat is not repeated
+
+
+async def test_a_raylet_that_was_asked_to_end_did_not_crash(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    raylet.end()
+    await scene.tick(1.0)
+    ended_at = scene.clock.now()
+    assert (scene.heartbeat().raylet_gone_at, scene.heartbeat().was_raylet_killed) == (ended_at, False)
+    scene.clock.advance(5.0)
+    await scene.end()
+    assert (scene.node_end().ended_at, scene.node_end().reason) == (ended_at, "terminated")
+
+
+async def test_a_raylet_that_was_killed_while_it_drained_did_not_crash(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    written(
+        scene.root / SESSION / "logs/raylet.out", raylet_text(NODE_A) + b"(raylet) Node received SIGTERM; draining\n"
+    )
+    raylet.be_killed()
+    await scene.tick(1.0)
+    assert not scene.heartbeat().was_raylet_killed
+
+
+async def test_a_crash_stays_one_when_the_collector_ends_later(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    raylet.be_killed()
+    await scene.tick(1.0)
+    died_at = scene.clock.now()
+    scene.clock.advance(1000.0)
+    await scene.end()
+    assert (scene.node_end().ended_at, scene.node_end().reason) == (died_at, RAYLET_KILLED)
+    listed = scene.bucket.record(catalog_key("end"), CatalogEnd)
+    assert (listed.ended_at, listed.reason) == (died_at, RAYLET_KILLED)
+
+
+async def test_a_raylet_that_dies_after_its_pod_was_told_to_end_did_not_crash(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    asked_at = scene.clock.now()
+    raylet.be_killed()
+    scene.clock.advance(30.0)
+    scene.watch.poll()
+    assert await scene.recorder.end("terminated", {}, scene.clock.steady() + 5.0, asked_at)
+    assert (scene.node_end().ended_at, scene.node_end().reason) == (scene.clock.now(), "terminated")
+
+
+async def test_a_crash_stays_one_when_ray_starts_again_in_the_same_folder(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    raylet.be_killed()
+    await scene.tick(1.0)
+    died_at = scene.clock.now()
+    a_port_file(a_session(scene.root, OTHER), NODE_B, "gcs_server", at=STARTED.timestamp() + 600)
+    await scene.tick(600.0)
+    assert (scene.node_end().ended_at, scene.node_end().reason) == (died_at, RAYLET_KILLED)
+
+
+async def test_a_collector_that_starts_beside_a_dead_raylet_tells_when_it_died(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    raylet.be_killed()
+    written(scene.root / SESSION / "logs/raylet.out", raylet_text(NODE_A), at=STARTED.timestamp() + 120)
+    await scene.tick(300.0)
+    assert node_record_key(session_id(), NODE_A) not in scene.bucket.objects  # it may be starting
+    await scene.tick(15.0)
+    beat = scene.heartbeat()
+    assert (beat.raylet_gone_at, beat.was_raylet_killed) == (STARTED + timedelta(seconds=120), True)
+
+
+async def test_a_raylet_that_only_took_long_to_start_lives(scene: Scene, raylet: Raylet) -> None:
+    await scene.tick()
+    await scene.tick(15.0)
+    assert scene.heartbeat().raylet_gone_at is not None
+    raylet.listen()
+    await scene.tick(10.0)
+    assert scene.heartbeat().raylet_gone_at is None
+    raylet.be_killed()
+    await scene.tick(1.0)
+    assert (scene.heartbeat().raylet_gone_at, scene.heartbeat().was_raylet_killed) == (scene.clock.now(), True)
+
+
+async def test_a_collector_that_ends_beside_a_raylet_it_never_saw_alive_tells_its_death(
+    scene: Scene, raylet: Raylet
+) -> None:
+    raylet.listen()
+    raylet.be_killed()
+    written(scene.root / SESSION / "logs/raylet.out", raylet_text(NODE_A), at=STARTED.timestamp() + 120)
+    await scene.tick(300.0)
+    await scene.end()
+    assert (scene.node_end().ended_at, scene.node_end().reason) == (STARTED + timedelta(seconds=120), RAYLET_KILLED)
+
+
+async def test_a_restarted_collector_keeps_the_time_that_was_recorded(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    raylet.be_killed()
+    await scene.tick(1.0)
+    died_at = scene.clock.now()
+    scene.restart()
+    await scene.tick(300.0)
+    await scene.tick(300.0)
+    assert scene.heartbeat().raylet_gone_at == died_at
+    await scene.end()
+    assert (scene.node_end().ended_at, scene.node_end().reason) == (died_at, RAYLET_KILLED)
+
+
+async def test_a_later_death_replaces_the_end_that_a_collector_restarted_alone_left(
+    scene: Scene, raylet: Raylet
+) -> None:
+    raylet.listen()
+    await scene.tick()
+    await scene.end()  # the collector alone
+    scene.restart()
+    await scene.tick(60.0)
+    raylet.be_killed()
+    await scene.tick(1.0)
+    died_at = scene.clock.now()
+    a_port_file(a_session(scene.root, OTHER), NODE_B, "gcs_server", at=STARTED.timestamp() + 600)
+    await scene.tick(600.0)
+    assert (scene.node_end().ended_at, scene.node_end().reason) == (died_at, RAYLET_KILLED)
+
+
+async def test_a_death_that_the_bucket_did_not_take_is_told_again(
+    scene: Scene, raylet: Raylet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raykeeper.collector.node_records.BEAT_SECONDS", 0.05)
+    raylet.listen()
+    await scene.tick()
+    raylet.be_killed()
+    scene.bucket.go_away()
+    await scene.tick(1.0)
+    died_at = scene.clock.now()
+    scene.bucket.come_back()
+    await scene.tick(10.0)
+    assert scene.heartbeat().raylet_gone_at == died_at
 
 
 async def test_a_graceful_end_says_what_was_left_behind(scene: Scene) -> None:
@@ -352,3 +545,19 @@ async def test_a_session_that_goes_on_with_another_head_has_not_ended(scene: Sce
     end = scene.bucket.record(catalog_key("end"), CatalogEnd)
     assert (start.started_at, start.head_node_id, end.head_node_id) == (STARTED, NODE_B, NODE_A)
     assert later.heartbeat(NODE_B).beat_at > end.ended_at
+
+
+async def test_a_node_whose_raylet_listens_has_not_ended_whatever_session_is_called_the_latest(
+    scene: Scene, raylet: Raylet
+) -> None:
+    raylet.listen()
+    await scene.tick()
+    first = scene.heartbeat()
+    a_port_file(a_session(scene.root, OTHER), NODE_B, "gcs_server")
+    await scene.tick(REPLACED_END_SECONDS + 1)
+    assert scene.heartbeat().beat_at > first.beat_at
+    assert end_record_key(session_id(), NODE_A) not in scene.bucket.objects
+    raylet.end()
+    await scene.tick()
+    await scene.tick(REPLACED_END_SECONDS + 1)
+    assert scene.node_end().reason == "replaced"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from clocks import ManualClock
 from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session, raylet_text, written
 from raykeeper.collector import raylet_socket
 from raykeeper.collector.node_ids import parse_hook_file, parse_raylet_log
 from raykeeper.collector.sessions import NodeAppeared, RayletGone, SessionAppeared, SessionEvent, SessionWatch
+from support.clocks import ManualClock
 
 OTHER = "session_2026-11-16_01-00-00_000000_7"
 

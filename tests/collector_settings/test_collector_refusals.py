@@ -36,6 +36,7 @@ UNUSABLE = [
     ("--seal-age", "RAYKEEPER_SEAL_AGE", "-5s", "use a duration"),
     ("--idle-seal-age", "RAYKEEPER_IDLE_SEAL_AGE", "soon", "use a duration"),
     ("--seal-size-mb", "RAYKEEPER_SEAL_SIZE_MB", "big", "use a whole number"),
+    ("--seal-size-mb", "RAYKEEPER_SEAL_SIZE_MB", "33", "use at most 32"),
     ("--user-log-interval", "RAYKEEPER_USER_LOG_INTERVAL", "5", "use a duration"),
     ("--component-log-interval", "RAYKEEPER_COMPONENT_LOG_INTERVAL", "1d", "use a duration"),
     ("--held-log-mb", "RAYKEEPER_HELD_LOG_MB", "-1", "use a whole number of MB above 0"),

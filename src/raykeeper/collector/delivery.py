@@ -1,4 +1,4 @@
-"""How far the collector is, as heartbeats and end records tell it: over all nodes of the pod, and of one of them."""
+"""Upload progress for heartbeats and end records: of all nodes of the pod, and of one node."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from raykeeper.clock import Clock
 from raykeeper.collector.node_records import LeftBehind
-from raykeeper.collector.parts import Parts
+from raykeeper.collector.parts import Collector
 from raykeeper.collector.raylet_socket import raylet_listens
 from raykeeper.collector.records import NodePlace
 from raykeeper.layout.records import MissingLog
@@ -76,16 +76,17 @@ def left_by_node(
     return left
 
 
-async def end_gracefully(parts: Parts, grace_seconds: float, clock: Clock) -> bool:
+async def end_gracefully(collector: Collector, grace_seconds: float, clock: Clock) -> bool:
     """Send and record what is left; whether nothing was left behind. Assumes that the poller does not run any more."""
     deadlines = plan_end(clock.steady(), grace_seconds)
-    at_once = asyncio.create_task(_send_at_once(parts))
-    await asyncio.gather(_last_poll(parts, deadlines.poll), _hear_ray_out(parts, deadlines.listen, clock))
+    asked_at = clock.now()
+    at_once = asyncio.create_task(_send_at_once(collector))
+    await asyncio.gather(_last_poll(collector, deadlines.poll), _hear_ray_out(collector, deadlines.listen, clock))
     event_bytes, logs = await asyncio.gather(
-        parts.intake.events.flush(deadlines.flush), _flush_logs(parts, deadlines.flush, at_once)
+        collector.intake.events.flush(deadlines.flush), _flush_logs(collector, deadlines.flush, at_once)
     )
-    left = left_by_node(logs, event_bytes, _current_node(parts))
-    is_recorded = await parts.recorder.end(REASON, left, deadlines.end)
+    left = left_by_node(logs, event_bytes, _current_node(collector))
+    is_recorded = await collector.recorder.end(REASON, left, deadlines.end, asked_at)
     missing_log_bytes = sum(missing.length for _, missing in logs)
     log.info(
         "collector ends",
@@ -96,47 +97,50 @@ async def end_gracefully(parts: Parts, grace_seconds: float, clock: Clock) -> bo
     return is_recorded and not (event_bytes or missing_log_bytes)
 
 
-async def _send_at_once(parts: Parts) -> None:
+async def _send_at_once(collector: Collector) -> None:
     """Send what is there now. An evicted pod has two seconds to end, whatever it was promised."""
-    await parts.intake.events.seal_now()
-    if parts.shipper is not None:
-        await parts.shipper.send_all()
+    await collector.intake.events.seal_now()
+    if collector.shipper is not None:
+        await collector.shipper.send_all()
 
 
-async def _last_poll(parts: Parts, deadline: float) -> None:
-    if parts.poller is not None:
-        await parts.poller.last_poll(deadline)
+async def _last_poll(collector: Collector, deadline: float) -> None:
+    if collector.poller is not None:
+        await collector.poller.last_poll(deadline)
 
 
-async def _hear_ray_out(parts: Parts, deadline: float, clock: Clock) -> None:
-    events = parts.intake.events
+async def _hear_ray_out(collector: Collector, deadline: float, clock: Clock) -> None:
+    events = collector.intake.events
     while clock.steady() < deadline:
-        if is_silent(clock.steady(), events.last_post_at, _raylet(parts)):
+        raylet = await asyncio.to_thread(_raylet, collector)
+        if is_silent(clock.steady(), events.last_post_at, raylet):
             return
         await asyncio.sleep(LOOK_SECONDS)
     log.info("Ray still runs; what it says from now on is not collected")
 
 
-async def _flush_logs(parts: Parts, deadline: float, at_once: asyncio.Task[None]) -> list[tuple[NodePlace, MissingLog]]:
+async def _flush_logs(
+    collector: Collector, deadline: float, at_once: asyncio.Task[None]
+) -> list[tuple[NodePlace, MissingLog]]:
     """What could not be sent. The flush waits until `at_once` is done, whose order of files is the same."""
-    if parts.shipper is not None:
-        await parts.shipper.flush(deadline)
+    if collector.shipper is not None:
+        await collector.shipper.flush(deadline)
     at_once.cancel()
     await asyncio.gather(at_once, return_exceptions=True)
-    if parts.shipper is None:
+    if collector.shipper is None:
         return []
-    return [((group.session, group.node_id), missing) for group, missing in await parts.shipper.missing_logs()]
+    return [((group.session, group.node_id), missing) for group, missing in await collector.shipper.missing_logs()]
 
 
-def _raylet(parts: Parts) -> bool | None:
-    sessions = parts.intake.sessions
+def _raylet(collector: Collector) -> bool | None:
+    sessions = collector.intake.sessions
     current = sessions.current_session()
     paths = [session.path for session in sessions.sessions() if session.name == current]
     return raylet_listens(paths[0]) if paths else None
 
 
-def _current_node(parts: Parts) -> NodePlace | None:
-    sessions = parts.intake.sessions
+def _current_node(collector: Collector) -> NodePlace | None:
+    sessions = collector.intake.sessions
     session = sessions.current_session()
     node_id = sessions.node_of(session) if session else None
     return (session, node_id) if session and node_id else None

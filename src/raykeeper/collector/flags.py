@@ -9,8 +9,8 @@ from raykeeper.settings.values import parse_switch
 _KUBERAY = (
     Flag(
         "role",
-        "What the Ray node beside it is: head or worker. The head's collector also writes about the session and asks "
-        "the dashboard. With --once it is the head's where nobody says.",
+        "Role of this Ray node: head or worker. The head's collector also records the session and polls the "
+        "dashboard. Default with --once: head.",
         default="worker",
         variable="RAY_ROLE",
     ),
@@ -21,7 +21,7 @@ _KUBERAY = (
     ),
     Flag(
         "storage-backend-config-path",
-        "JSON file about the store; variables beat its fields.",
+        "JSON file with the settings of the store; variables take precedence.",
         variable="STORAGE_BACKEND_CONFIG_PATH",
     ),
     Flag("storage-root-dir", "Prefix of all keys inside the bucket.", variable="STORAGE_ROOT_DIR"),
@@ -43,7 +43,7 @@ _KUBERAY = (
     ),
     Flag(
         "enable-log-collector",
-        "Ship Ray's log files, and on the head ask the dashboard.",
+        "Ship Ray's log files, and on the head poll the dashboard.",
         parse=parse_switch,
         default="true",
         variable="ENABLE_LOG_COLLECTOR",
@@ -57,7 +57,7 @@ _KUBERAY = (
     ),
     Flag(
         "event-data-dir",
-        "Folder that keeps events until the bucket has them; `event-data` in --ray-tmp-root where not given.",
+        "Folder that keeps events until the bucket has them. Default: `event-data` in --ray-tmp-root.",
         variable="RAY_COLLECTOR_EVENT_DATA_DIR",
     ),
     Flag(
@@ -74,7 +74,7 @@ _KUBERAY = (
     ),
     Flag(
         "event-max-disk-mb",
-        "MB of events kept on disk; beyond that Ray is told to wait (503).",
+        "MB of events kept on disk; when it is full, Ray gets a 503 and retries.",
         default="200",
         variable="RAY_COLLECTOR_EVENT_MAX_DISK_MB",
     ),
@@ -100,7 +100,7 @@ _OURS = (
     ),
     Flag(
         "events-bind",
-        "IP addresses at which events are received, separated by commas; all but the first may be missing.",
+        "IP addresses to receive events on, separated by commas; only the first one must exist.",
         default="127.0.0.1,::1",
         variable="RAYKEEPER_EVENTS_BIND",
     ),
@@ -113,54 +113,54 @@ _OURS = (
     Flag("ray-tmp-root", "Folder of Ray's sessions.", default="/tmp/ray", variable="RAY_TMP_ROOT"),  # noqa: S108 - Ray's
     Flag(
         "poll-interval",
-        "Time between two looks at the dashboard.",
+        "Time between two polls of the dashboard.",
         default="30s",
         variable="RAY_COLLECTOR_POLL_INTERVAL",
     ),
     Flag(
         "additional-endpoints",
-        "Further paths of the dashboard to keep the answers of, separated by commas.",
+        "Further paths of the dashboard to poll and store, separated by commas.",
         variable="RAY_COLLECTOR_ADDITIONAL_ENDPOINTS",
     ),
     Flag(
         "seal-age",
-        "Age at which many events go to the bucket, so what a pod lost with its disk may cost.",
+        "Maximum age of buffered events under load. This is how much a lost disk can cost.",
         default="5s",
         variable="RAYKEEPER_SEAL_AGE",
     ),
     Flag(
         "idle-seal-age",
-        "Age at which few events go to the bucket, so that an idle cluster does not fill it with crumbs.",
+        "Maximum age of buffered events on an idle cluster, where small objects would fill the bucket.",
         default="90s",
         variable="RAYKEEPER_IDLE_SEAL_AGE",
     ),
     Flag(
         "seal-size-mb",
-        "MB of events that go to the bucket whatever their age.",
+        "MB of buffered events that are uploaded at once, whatever their age; at most 32.",
         default="8",
         variable="RAYKEEPER_SEAL_SIZE_MB",
     ),
     Flag(
         "user-log-interval",
-        "Time between two looks at the output of users' code.",
+        "Time between two reads of user output.",
         default="5s",
         variable="RAYKEEPER_USER_LOG_INTERVAL",
     ),
     Flag(
         "component-log-interval",
-        "Time between two looks at the logs of Ray itself.",
+        "Time between two reads of Ray's own logs.",
         default="1m",
         variable="RAYKEEPER_COMPONENT_LOG_INTERVAL",
     ),
     Flag(
         "held-log-mb",
-        "MB of deleted log files kept until they are shipped; beyond that they are given up and counted.",
+        "MB of deleted log files to hold until they are shipped; the rest is lost, and counted.",
         default="512",
         variable="RAYKEEPER_HELD_LOG_MB",
     ),
     Flag(
         "grace-period",
-        "Time it may take to ship the rest after SIGTERM; less than the pod's own grace period.",
+        "Time to upload the rest after SIGTERM; must be shorter than the pod's grace period.",
         default="25s",
         variable="RAYKEEPER_GRACE_PERIOD",
     ),

@@ -1,4 +1,4 @@
-"""Whose collector it is: what all its records have in common."""
+"""Which cluster and node a collector belongs to: the fields that all its records share."""
 
 from __future__ import annotations
 

@@ -5,9 +5,7 @@ A worker that is restarted in its pod gets a new node id in the same directory, 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +16,16 @@ from raykeeper.collector.node_ids import (
     parse_port_file_name,
     parse_raylet_log,
 )
-from raykeeper.collector.start_time import observe_first_file, zone_offset
+from raykeeper.collector.rayfolder import LOGS, Folder, ray_root, ray_session
+from raykeeper.collector.start_time import is_possible, observe_first_file, zone_offset
 from raykeeper.layout.records import Role
+from raykeeper.times import from_ns, to_ns
 
 HOOK_FILES = ("alibabacloud_raylet_node_id", "raylet_node_id", "init.log")
 _HEAD_BYTES = 16 << 10  # the node id is in the third line or so; some versions print flags before it
+MAX_NODES = 256
+"""Of one session; further ones are not taken up. A pod that fails every five minutes has as many in a day."""
 _HOOK_BYTES = 1 << 20  # a hook that waits for its raylet writes a line every second
-_NANOSECONDS = 1_000_000_000
 _MADE_AT_START = ("raylet", "dashboard_agent", "runtime_env_agent")
 
 
@@ -43,10 +44,10 @@ class NodeIncarnation:
 def observe_incarnations(session: Path) -> list[NodeIncarnation]:
     """What the session directory itself tells, oldest first. What cannot be read tells nothing."""
     found: dict[str, NodeIncarnation] = {}
-    for seen in (*_port_files(session), *_raylet_logs(session / "logs")):
+    for seen in (*_port_files(session), *_raylet_logs(session)):
         known = found.get(seen.node_id)
         found[seen.node_id] = _merged(known, seen) if known else seen
-    return sorted(found.values(), key=lambda node: (node.appeared_ns, node.log_index or 0))
+    return sorted(found.values(), key=lambda node: (node.appeared_ns, node.log_index or 0))[-MAX_NODES:]
 
 
 def observe_hook_files(root: Path, session: Path, *, is_first: bool) -> NodeIncarnation | None:
@@ -56,15 +57,15 @@ def observe_hook_files(root: Path, session: Path, *, is_first: bool) -> NodeInca
     and the hook waits for its raylet.
     """
     first_file = None if is_first else observe_first_file(session)
-    began_ns = int(first_file.timestamp() * _NANOSECONDS) if first_file else 0
+    began_ns = to_ns(first_file) if first_file else 0
     for name in HOOK_FILES:
         try:
-            text = (root / name).read_bytes()[:_HOOK_BYTES].decode(errors="replace")
-            written_ns = (root / name).stat().st_mtime_ns
+            with ray_root(root) as folder:
+                hook = folder.read(name, _HOOK_BYTES)
         except OSError:
             continue
-        if written_ns >= began_ns and (node_id := parse_hook_file(text)):
-            return NodeIncarnation(node_id, written_ns)
+        if hook.mtime_ns >= began_ns and (node_id := parse_hook_file(hook.data.decode(errors="replace"))):
+            return NodeIncarnation(node_id, hook.mtime_ns)
     return None
 
 
@@ -80,37 +81,41 @@ def _merged(known: NodeIncarnation, seen: NodeIncarnation) -> NodeIncarnation:
 def _port_files(session: Path) -> Iterator[NodeIncarnation]:
     nodes: dict[str, dict[str, int]] = {}
     try:
-        with os.scandir(session) as entries:
-            for entry in entries:
+        with ray_session(session) as folder:
+            for entry in folder.list().entries:
                 if parsed := parse_port_file_name(entry.name):
-                    nodes.setdefault(parsed[1], {})[parsed[0]] = entry.stat(follow_symlinks=False).st_mtime_ns
+                    nodes.setdefault(parsed[1], {})[parsed[0]] = folder.changed_ns(entry.name)
     except OSError:
         return
     for node_id, servers in nodes.items():
         yield NodeIncarnation(node_id, min(servers.values()), "head" if HEAD_SERVER in servers else None)
 
 
-def _raylet_logs(logs: Path) -> Iterator[NodeIncarnation]:
-    index = 0
-    while (file := logs / ("raylet.out" if index == 0 else f"raylet.{index}.out")).exists():
-        if node := _raylet_log(file, index):
-            yield node
-        index += 1
-
-
-def _raylet_log(file: Path, index: int) -> NodeIncarnation | None:
+def _raylet_logs(session: Path) -> Iterator[NodeIncarnation]:
     try:
-        with file.open("rb") as log:
-            parsed = parse_raylet_log(log.read(_HEAD_BYTES).decode(errors="replace"))
-            written_ns = os.fstat(log.fileno()).st_mtime_ns
+        with ray_session(session, LOGS) as logs:
+            for index in range(MAX_NODES):
+                name = "raylet.out" if index == 0 else f"raylet.{index}.out"
+                if not logs.changed_ns(name):
+                    return
+                if node := _raylet_log(logs, name, index):
+                    yield node
+    except OSError:
+        return
+
+
+def _raylet_log(logs: Folder, name: str, index: int) -> NodeIncarnation | None:
+    try:
+        log = logs.read(name, _HEAD_BYTES)
     except OSError:
         return None
-    if parsed is None:
+    parsed = parse_raylet_log(log.data.decode(errors="replace"))
+    if parsed is None or not is_possible(parsed[1]):
         return None
     node_id, local = parsed
-    said_at = _in_utc(local, _observe_start(file.parent, index))
+    said_at = _in_utc(local, _observe_start(logs, index))
     # Should the zone be unknown all the same: that a file is not older than its last write always holds.
-    return NodeIncarnation(node_id, min(int(said_at.timestamp() * _NANOSECONDS), written_ns), log_index=index)
+    return NodeIncarnation(node_id, min(to_ns(said_at), log.mtime_ns), log_index=index)
 
 
 def _in_utc(local: datetime, began: datetime | None) -> datetime:
@@ -119,11 +124,8 @@ def _in_utc(local: datetime, began: datetime | None) -> datetime:
     return local.replace(tzinfo=None).astimezone(UTC) if offset is None else local - offset
 
 
-def _observe_start(logs: Path, index: int) -> datetime | None:
+def _observe_start(logs: Folder, index: int) -> datetime | None:
     """When the raylet of that number started, by files that are made then and mostly stay empty."""
     number = f".{index}" if index else ""
-    times = []
-    for name in _MADE_AT_START:
-        with suppress(OSError):
-            times.append((logs / f"{name}{number}.err").stat().st_mtime)
-    return datetime.fromtimestamp(min(times), UTC) if times else None
+    times = [changed for name in _MADE_AT_START if (changed := logs.changed_ns(f"{name}{number}.err"))]
+    return from_ns(min(times)) if times else None

@@ -43,6 +43,7 @@ class CollectorMetrics:
         self.put_errors = self._counter(
             "put_errors", "Puts that failed and were tried again, by cause (unavailable, refused)", "cause"
         )
+        self.objects_refused = self._counter("objects_refused", "Objects that the store refuses for good, set aside")
         self.put_seconds = Histogram(
             f"{_PREFIX}put_seconds", "Time of one successful put", buckets=_PUT_BUCKETS, registry=self.registry
         )
@@ -54,6 +55,7 @@ class CollectorMetrics:
         self.log_pack_bytes = self._counter("log_pack_bytes", "Bytes of the objects made of log files")
         self.log_lost_bytes = self._counter("log_lost_bytes", "Bytes of log files given up")
         self.log_read_errors = self._counter("log_read_errors", "Log files that could not be read")
+        self.log_folders_left_out = self._gauge("log_folders_left_out", "Folders with more log files than are followed")
         self.log_unsent_bytes = self._gauge("log_unsent_bytes", "Bytes of log files that the bucket lacks")
         self.log_unsent_seconds = self._gauge("log_unsent_seconds", "Age of the oldest log line the bucket lacks")
 

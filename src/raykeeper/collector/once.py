@@ -20,6 +20,7 @@ from raykeeper.collector.node_records import LeftBehind, NodeRecords
 from raykeeper.collector.poll.endpoints import JOBS, VERSION, dataset_endpoint, polled_endpoints
 from raykeeper.collector.poll.facts import HeadFacts, parse_session_name, with_answer
 from raykeeper.collector.poll.jobs import parse_jobs
+from raykeeper.collector.raylet_ends import RayletEnd
 from raykeeper.collector.session_records import RecordBucket, SessionRecords
 from raykeeper.collector.sessions import SessionOnDisk
 from raykeeper.errors import Unavailable
@@ -160,7 +161,7 @@ class Capture:
         records = NodeRecords(identity.session(session), NOWHERE, node, identity, self._bucket, self._clock)
         if row.get("state") == "DEAD":
             at = datetime.fromtimestamp(_number(row.get("end_time_ms")) / 1000, UTC)
-            await records.end_earlier(DEAD, LeftBehind(), Delivery(), at)
+            await records.end_earlier(DEAD, LeftBehind(), Delivery(), RayletEnd(at, was_killed=False))
             return
         self._say(f"logs of node {node.node_id} ({identity.hostname or identity.pod_ip})")
         missing = await self._take_logs(session, node.node_id, local)

@@ -1,4 +1,4 @@
-"""The parts of a running collector, made of its settings. Nothing is asked of the world here."""
+"""What a running collector is made of, from its settings. Nothing is asked of the world here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from raykeeper.collector.poll.poller import HeadPoller
     from raykeeper.collector.records import Recorder
     from raykeeper.ray.dashboard import Dashboard, Limits
-    from raykeeper.storage.settings.storesettings import StoreSettings
+    from raykeeper.storage.backends.backend import StoreSettings
     from raykeeper.storage.store import ObjectStore
 
 
@@ -49,7 +49,7 @@ class Intake:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Collector:
     """Everything that runs; what a setting switched off, or the head's alone, may be missing."""
 
     intake: Intake
@@ -58,9 +58,9 @@ class Parts:
     poller: HeadPoller | None
 
 
-def make_parts(
+def make_collector(
     settings: CollectorSettings, intake: Intake, store: ObjectStore, clock: Clock, metrics: CollectorMetrics
-) -> Parts:
+) -> Collector:
     """The rest. What it imports takes a while, so Ray must be heard before."""
     from raykeeper.collector.delivery import observe_delivery, observe_left_by
     from raykeeper.collector.poll.facts import HeadFacts
@@ -81,7 +81,7 @@ def make_parts(
         compare_clocks=compare_clocks,
     )
     recorder = Recorder(make_identity(settings), intake.sessions, intake.bucket, figures, clock, metrics)
-    return Parts(intake, recorder, shipper, poller)
+    return Collector(intake, recorder, shipper, poller)
 
 
 def _event_settings(settings: CollectorSettings) -> EventSettings:

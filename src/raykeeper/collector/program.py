@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.collector.metrics import CollectorMetrics
-from raykeeper.collector.parts import Intake, Parts, find_store_settings, make_parts
+from raykeeper.collector.parts import Collector, Intake, find_store_settings, make_collector
 from raykeeper.collector.settings import CollectorSettings
+from raykeeper.collector.spoolfolder import claim_spool
 from raykeeper.logs import Log
 from raykeeper.settings.addresses import parse_address
 
@@ -43,6 +44,7 @@ async def _collect(settings: CollectorSettings, environment: Mapping[str, str]) 
     stopping = _stop_on_signals()
     clock, metrics = SystemClock(), CollectorMetrics(CollectorRegistry())
     store_settings = find_store_settings(settings, environment)
+    claim_spool(settings.spool.folder, settings.node.ray_tmp_root)
     intake = Intake(settings, clock, metrics)
     if settings.sink.is_on:
         await intake.events.start()
@@ -54,41 +56,41 @@ async def _collect(settings: CollectorSettings, environment: Mapping[str, str]) 
     store = open_store(store_settings)
     intake.bucket.connect(store)
     log.info("collecting", cluster=settings.cluster.name, role=settings.node.role, store=store.describe())
-    parts = make_parts(settings, intake, store, clock, metrics)
+    collector = make_collector(settings, intake, store, clock, metrics)
     address = parse_address("--metrics-addr", settings.metrics_address)
-    last_poll = parts.poller.ask_all if parts.poller else None
+    last_poll = collector.poller.ask_all if collector.poller else None
     # Manifests written for KubeRay know nothing of our default: it may be another container's.
     is_asked_for = settings.metrics_address != CollectorSettings.metrics_address
     async with Watching(address, metrics.registry, clock, last_poll, is_required=is_asked_for):
-        return await _run_until(stopping, parts, settings, clock)
+        return await _run_until(stopping, collector, settings, clock)
 
 
-async def _run_until(stopping: asyncio.Event, parts: Parts, settings: CollectorSettings, clock: Clock) -> int:
+async def _run_until(stopping: asyncio.Event, collector: Collector, settings: CollectorSettings, clock: Clock) -> int:
     """Run all parts, and end them in the order that loses least."""
     from raykeeper.collector.ending import end_gracefully
 
-    tasks = {name: asyncio.create_task(_kept_running(name, run), name=name) for name, run in _runs(parts, settings)}
+    tasks = {name: asyncio.create_task(_kept_running(name, run), name=name) for name, run in _runs(collector, settings)}
     await stopping.wait()
     log.info("signal received", grace_seconds=settings.grace_seconds)
     # These two write at the end themselves; the others must go on until everything is sent.
     await _cancelled(tasks.pop(name) for name in ("poller", "recorder") if name in tasks)
-    is_complete = await end_gracefully(parts, settings.grace_seconds, clock)
+    is_complete = await end_gracefully(collector, settings.grace_seconds, clock)
     await _cancelled(tasks.values())
-    await parts.intake.events.stop()
-    if parts.shipper is not None:
-        await parts.shipper.close()
+    await collector.intake.events.stop()
+    if collector.shipper is not None:
+        await collector.shipper.close()
     return STOPPED if is_complete else INCOMPLETE
 
 
-def _runs(parts: Parts, settings: CollectorSettings) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
-    yield "sessions", parts.intake.sessions.run
-    yield "recorder", parts.recorder.run
+def _runs(collector: Collector, settings: CollectorSettings) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+    yield "sessions", collector.intake.sessions.run
+    yield "recorder", collector.recorder.run
     if settings.sink.is_on:
-        yield "events", parts.intake.events.run
-    if parts.shipper is not None:
-        yield "logs", parts.shipper.run
-    if parts.poller is not None:
-        yield "poller", parts.poller.run
+        yield "events", collector.intake.events.run
+    if collector.shipper is not None:
+        yield "logs", collector.shipper.run
+    if collector.poller is not None:
+        yield "poller", collector.poller.run
 
 
 async def _kept_running(name: str, run: Callable[[], Awaitable[None]]) -> None:

@@ -6,10 +6,14 @@ A real connection would make it write a line about an unregistered client each t
 from __future__ import annotations
 
 import errno
-import os
 import socket
+import stat
 from pathlib import Path
 
+from raykeeper.collector.rayfolder import Folder, ray_session
+
+MAX_SOCKETS = 16
+"""Asked of one session; a raylet that was killed leaves its own behind."""
 _BOUND_SOCKETS = Path("/proc/net/unix")
 
 
@@ -18,22 +22,30 @@ def raylet_listens(session: Path) -> bool | None:
 
     A raylet that starts beside the socket of a dead one names its own `raylet.1`, and so on.
     """
-    try:
-        folder = os.open(session / "sockets", os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
+    answers = raylet_sockets(session)
+    if answers is None:
         return None
-    try:
-        with os.scandir(folder) as entries:
-            names = [e.name for e in entries if e.name == "raylet" or e.name.startswith("raylet.")]
-        # Through the descriptor the path is short: the kernel takes 107 bytes, and Ray's folder may be deep.
-        answers = [_is_open(f"/proc/self/fd/{folder}/{name}", f"{session.name}/sockets/{name}") for name in names]
-    except OSError:
-        return None
-    finally:
-        os.close(folder)
     if True in answers:
         return True
     return None if None in answers else False
+
+
+def raylet_sockets(session: Path) -> list[bool | None] | None:
+    """For each raylet socket of the session whether a process has it open; None if they cannot be seen at all."""
+    try:
+        with ray_session(session, "sockets") as folder:
+            # Through the descriptor the path is short: the kernel takes 107 bytes, and Ray's folder may be deep.
+            path = f"/proc/self/fd/{folder.descriptor}"
+            return [_is_open(f"{path}/{name}", f"{session.name}/sockets/{name}") for name in _sockets(folder)]
+    except OSError:
+        return None
+
+
+def _sockets(folder: Folder) -> list[str]:
+    """The newest of the names that a raylet gives its socket; a link of such a name is none."""
+    names = [e.name for e in folder.list().entries if e.name == "raylet" or e.name.startswith("raylet.")]
+    sockets = [name for name in names if not stat.S_ISLNK(folder.status(name).st_mode)]
+    return sorted(sockets, key=folder.changed_ns)[-MAX_SOCKETS:]
 
 
 def _is_open(path: str, tail: str) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -97,7 +98,7 @@ class SessionRecords:
 
     async def _open(self, session: SessionOnDisk, *, is_current: bool) -> None:
         key = session_record_key(self._identity.session(session.name))
-        record = self._session_record(session)
+        record = await asyncio.to_thread(self._session_record, session)
         data = encode_record(record)
         is_new = await self._bucket.create(key, data)
         if not is_new:

@@ -6,13 +6,14 @@ Polled, about once a second: inotify's limits are per user and often used up on 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from raykeeper.clock import Clock
-from raykeeper.collector.incarnations import NodeIncarnation, observe_hook_files, observe_incarnations
+from raykeeper.collector.incarnations import MAX_NODES, NodeIncarnation, observe_hook_files, observe_incarnations
+from raykeeper.collector.rayfolder import LOGS, Folder, is_session_folder, ray_root
+from raykeeper.collector.raylet_ends import RayletEnd, RayletEnds
 from raykeeper.collector.raylet_socket import raylet_listens
 from raykeeper.logs import Log
 
@@ -20,7 +21,8 @@ POLL_SECONDS = 1.0
 SETTLE_SECONDS = 60.0
 """A session that did not change for this long is looked into only when it changes again."""
 LATEST = "session_latest"
-_PREFIX = "session_"
+MAX_SESSIONS = 100
+"""Folders that are taken for sessions: the current one, those known already, then the newest. More are told of once."""
 
 log = Log("raykeeper.collector.sessions")
 
@@ -32,10 +34,6 @@ class SessionOnDisk:
     name: str
     path: Path
     incarnations: tuple[NodeIncarnation, ...] = ()
-
-    @property
-    def logs(self) -> Path:
-        return self.path / "logs"
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,8 @@ class SessionWatch:
         self._listeners: list[Listener] = []
         self._changes: dict[str, tuple[tuple[int, ...], float]] = {}
         self._is_listening: bool | None = None
+        self._raylet_ends = RayletEnds(clock)
+        self._has_told_of_many = False
 
     def listen(self, listener: Listener) -> None:
         """Have it called with every event from now on; what is known already is told at once."""
@@ -120,57 +120,72 @@ class SessionWatch:
         """Whether the current session's raylet takes connections; None if that cannot be told."""
         return self._is_listening
 
+    def raylet_end(self, node_id: str) -> RayletEnd | None:
+        """How and when a raylet ended; None while it lives, or where that was not seen."""
+        return self._raylet_ends.end_of(node_id)
+
+    def is_raylet_alive(self, node_id: str) -> bool:
+        """Whether the raylet was heard by this collector, and has not ended since."""
+        return self._raylet_ends.is_alive(node_id)
+
     async def run(self) -> None:
         """Poll until cancelled."""
         while True:
             try:
-                self.poll()
+                await asyncio.to_thread(self.poll)
             except Exception:
                 log.exception("looking for sessions failed", root=str(self._root))
             await asyncio.sleep(POLL_SECONDS)
 
     def poll(self) -> None:
-        """Look once. Costs a few system calls per session."""
-        paths = self._session_paths()
-        for name in self._sessions.keys() - paths.keys():
-            del self._sessions[name], self._changes[name]
-        self._current = self._latest(paths)
-        for name, path in paths.items():
-            if name not in self._sessions:
-                self._sessions[name] = SessionOnDisk(name, path)
-                log.info("session found", session=name)
-                self._tell(SessionAppeared(self._sessions[name]))
-        for name in paths:
-            if self._may_have_news(self._sessions[name]):
-                self._look_for_nodes(name)
-        self._by_name = tuple(sorted(self._sessions.values(), key=lambda session: session.name))
+        """Look once. Costs a few system calls per session, which block: for a thread."""
+        try:
+            with ray_root(self._root) as root:
+                self._look(root)
+        except OSError:  # Ray has not started yet, or keeps its folder to itself
+            self._forget(set(self._sessions))
+            self._current = None
+            self._by_name = ()
         self._ask_raylet()
 
-    def _session_paths(self) -> dict[str, Path]:
-        try:
-            with os.scandir(self._root) as entries:
-                return {
-                    entry.name: self._root / entry.name
-                    for entry in entries
-                    if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False)
-                }
-        except OSError:  # Ray has not started yet, or keeps its folder to itself
-            return {}
+    def _look(self, root: Folder) -> None:
+        names = {entry.name for entry in root.list().entries if is_session_folder(entry)}
+        self._current = _latest(root, names)
+        names = self._taken(root, names)
+        self._forget(self._sessions.keys() - names)
+        for name in sorted(names - self._sessions.keys()):
+            self._sessions[name] = SessionOnDisk(name, self._root / name)
+            log.info("session found", session=name)
+            self._tell(SessionAppeared(self._sessions[name]))
+        for name in names:
+            try:
+                if self._may_have_news(root, self._sessions[name]):
+                    self._look_for_nodes(name)
+            except Exception:  # one session's trouble is not the others'
+                log.exception("looking into a session failed", session=name)
+        self._by_name = tuple(sorted(self._sessions.values(), key=lambda session: session.name))
 
-    def _latest(self, paths: dict[str, Path]) -> str | None:
-        try:
-            # Only the name counts: the link holds a path as Ray's container sees it, ours may be another.
-            target = (self._root / LATEST).readlink().name
-        except OSError:
-            target = ""
-        if target in paths:
-            return target
-        return max(paths, key=lambda name: (_changed_ns(paths[name]), name), default=None)
+    def _forget(self, names: set[str]) -> None:
+        for name in names:
+            self._sessions.pop(name, None)
+            self._changes.pop(name, None)
 
-    def _may_have_news(self, session: SessionOnDisk) -> bool:
+    def _taken(self, root: Folder, names: set[str]) -> set[str]:
+        """The folders that are looked into, where there are more than any Ray leaves."""
+        if len(names) <= MAX_SESSIONS:
+            return names
+        if not self._has_told_of_many:
+            self._has_told_of_many = True
+            log.warning("too many sessions on disk, only some are collected", found=len(names), limit=MAX_SESSIONS)
+
+        def wanted(name: str) -> tuple[bool, bool, int]:
+            return name == self._current, name in self._sessions, root.changed_ns(name)
+
+        return set(sorted(names, key=wanted)[-MAX_SESSIONS:])
+
+    def _may_have_news(self, root: Folder, session: SessionOnDisk) -> bool:
         """Whether a node may be found that is not known yet: decided by what a few `stat` calls say."""
-        places = (session.path, session.logs, session.path / "ports_by_node.json")
-        now, mark = self._clock.steady(), tuple(_changed_ns(place) for place in places)
+        now, mark = self._clock.steady(), _mark(root, session.name)
         known, since = self._changes.get(session.name, ((), now))
         self._changes[session.name] = (mark, since if known == mark else now)
         return not session.incarnations or known != mark or now - since < SETTLE_SECONDS
@@ -183,6 +198,8 @@ class SessionWatch:
             hooked = observe_hook_files(self._root, session.path, is_first=len(self._sessions) == 1)
             seen = [hooked] if hooked else []
         for node in seen:
+            if node.node_id not in known and len(known) >= MAX_NODES:
+                continue
             known[node.node_id] = _kept(known.get(node.node_id), node)
         nodes = tuple(sorted(known.values(), key=lambda node: (node.appeared_ns, node.log_index or 0)))
         if nodes == session.incarnations:
@@ -196,7 +213,10 @@ class SessionWatch:
     def _ask_raylet(self) -> None:
         if self._current is None:
             return
-        listens = raylet_listens(self._sessions[self._current].path)
+        session = self._sessions[self._current]
+        listens = raylet_listens(session.path)
+        if session.incarnations:
+            self._raylet_ends.look(session.path, session.incarnations[-1], listens=listens)
         if self._is_listening and listens is False:
             node_id = self.node_of(self._current)
             log.info("raylet gone", session=self._current, node_id=node_id)
@@ -216,8 +236,22 @@ def _kept(known: NodeIncarnation | None, seen: NodeIncarnation) -> NodeIncarnati
     return replace(known, role=known.role or seen.role, log_index=index)
 
 
-def _changed_ns(path: Path) -> int:
+def _latest(root: Folder, names: set[str]) -> str | None:
     try:
-        return path.stat().st_mtime_ns
+        # Only the name counts: the link holds a path as Ray's container sees it, ours may be another.
+        target = PurePath(root.link_target(LATEST)).name
     except OSError:
-        return 0
+        target = ""
+    return target if target in names else max(names, key=lambda name: (root.changed_ns(name), name), default=None)
+
+
+def _mark(root: Folder, session: str) -> tuple[int, ...]:
+    """When the places were changed in which a new node shows."""
+    try:
+        folder = root.folder(session)
+    except OSError:
+        return ()
+    try:
+        return folder.mtime_ns, folder.changed_ns(LOGS), folder.changed_ns("ports_by_node.json")
+    finally:
+        folder.close()

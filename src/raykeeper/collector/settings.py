@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from raykeeper.api.containers import COLLECTOR_EVENTS_PORT, DASHBOARD_PORT, RAY_LOGS_PATH
+from raykeeper.api.containers import COLLECTOR_EVENTS_PORT, COLLECTOR_SPOOL_FOLDER, DASHBOARD_PORT, RAY_LOGS_PATH
 from raykeeper.layout.records import Role
 from raykeeper.logs import LogSettings
 from raykeeper.settings.values import MIB
 
 OwnerKind = Literal["RayJob", "RayService"]
+
+MAX_SEAL_BYTES = 32 * MIB
+"""What is sealed is read whole, with one body of Ray's more: together they must stay below the sidecar's memory."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,9 @@ class SinkSettings:
 class SpoolSettings:
     """How events wait on disk for the bucket."""
 
-    folder: Path = Path(RAY_LOGS_PATH, "event-data")
-    """(`--event-data-dir`, `RAY_COLLECTOR_EVENT_DATA_DIR`); unlike KubeRay's, its default follows `ray_tmp_root`."""
+    folder: Path = Path(RAY_LOGS_PATH, COLLECTOR_SPOOL_FOLDER)
+    """(`--event-data-dir`, `RAY_COLLECTOR_EVENT_DATA_DIR`); unlike KubeRay's, its default follows `ray_tmp_root`. The
+    operator names a folder on a volume of the collector's own."""
     seal_seconds: float = 5.0
     """Age of a segment at which it is sealed under load (`--seal-age`, at most `--event-rotation-interval`): what is
     lost when the pod and its disk go at once."""

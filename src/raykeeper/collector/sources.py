@@ -32,19 +32,18 @@ from raykeeper.collector.values import (
     parse_owner_kind,
     parse_port,
     parse_role,
+    parse_seal_size,
 )
 from raykeeper.errors import Misconfigured
-from raykeeper.logs import LogSettings
 from raykeeper.settings.addresses import parse_address
 from raykeeper.settings.arguments import parse_arguments
-from raykeeper.settings.log_values import parse_encoder, parse_log_level
+from raykeeper.settings.log_values import read_log_settings
 from raykeeper.settings.sources import Sources
 from raykeeper.settings.store_choice import read_store_choice
 from raykeeper.settings.values import (
     MIB,
     parse_duration,
     parse_mebibytes,
-    parse_optional_path,
     parse_path,
     parse_switch,
 )
@@ -71,7 +70,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         metrics_address=sources.read("metrics-addr", _parse_listener, CollectorSettings.metrics_address),
         grace_seconds=sources.read("grace-period", parse_duration, CollectorSettings.grace_seconds),
         runs_once=_runs_once(sources),
-        logs=_logs(sources),
+        logs=read_log_settings(sources),
         ignored=tuple(_ignored(sources)),
     )
     _check_halves(sources, settings)
@@ -134,7 +133,7 @@ def _spool(sources: Sources, ray_tmp_root: Path) -> SpoolSettings:
     max_bytes = sources.read("event-max-disk-mb", parse_mebibytes, SpoolSettings.max_bytes)
     seal_seconds = sources.read("seal-age", parse_duration, SpoolSettings.seal_seconds)
     idle_seconds = sources.read("idle-seal-age", parse_duration, SpoolSettings.idle_seal_seconds)
-    seal_bytes = sources.read("seal-size-mb", parse_mebibytes, SpoolSettings.seal_bytes)
+    seal_bytes = sources.read("seal-size-mb", parse_seal_size, SpoolSettings.seal_bytes)
     return SpoolSettings(
         folder=sources.read("event-data-dir", parse_path, ray_tmp_root / SpoolSettings.folder.name),
         seal_seconds=min(seal_seconds, max_seconds),
@@ -192,16 +191,6 @@ def _token(variables: Variables) -> str:
 def _parse_listener(setting: str, text: str) -> str:
     parse_address(setting, text)
     return text
-
-
-def _logs(sources: Sources) -> LogSettings:
-    default = LogSettings()
-    return LogSettings(
-        level=sources.read("log-level", parse_log_level, default.level),
-        stdout_encoder=sources.read("log-stdout-encoder", parse_encoder, default.stdout_encoder),
-        file_path=sources.read("log-file-path", parse_optional_path, None),
-        file_encoder=sources.read("log-file-encoder", parse_encoder, default.file_encoder),
-    )
 
 
 def _ignored(sources: Sources) -> Iterator[str]:

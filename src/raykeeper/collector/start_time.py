@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from raykeeper.collector.rayfolder import LOGS, ray_session
+from raykeeper.times import from_ns
 
 _NAME = re.compile(r"session_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6})_\d+")
 _ZONE_STEP = timedelta(minutes=15)  # every zone of the world is a multiple of this away from UTC
 _WIDEST_ZONE = timedelta(hours=14)
+_FIRST_YEAR, _LAST_YEAR = 1971, 2199
 FIRST_FILE_WITHIN = timedelta(minutes=5)
 """Ray writes its first file a second after it named the session; a starved machine takes longer."""
 
@@ -44,17 +46,16 @@ def zone_offset(local: datetime, about: datetime) -> timedelta | None:
 
 def observe_first_file(session: Path) -> datetime | None:
     """The oldest change of anything in the session's folder or its `logs/`; None if nothing can be read there."""
-    oldest = min((*_change_times(session), *_change_times(session / "logs")), default=None)
-    return None if oldest is None else datetime.fromtimestamp(oldest, UTC)
+    oldest_ns = min((*_change_times_ns(session), *_change_times_ns(session, LOGS)), default=None)
+    return from_ns(oldest_ns)
 
 
-def _change_times(folder: Path) -> Iterator[float]:
+def _change_times_ns(session: Path, *below: str) -> list[int]:
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                yield entry.stat(follow_symlinks=False).st_mtime
+        with ray_session(session, *below) as folder:
+            return list(folder.change_times_ns())
     except OSError:
-        return  # not there yet, or another uid's: what was read before counts
+        return []  # not there yet, or another uid's: what was read before counts
 
 
 def _local_time(name: str) -> datetime | None:
@@ -62,6 +63,12 @@ def _local_time(name: str) -> datetime | None:
     if not (found := _NAME.fullmatch(name)):
         return None
     try:
-        return datetime.strptime(found[1], "%Y-%m-%d_%H-%M-%S_%f").replace(tzinfo=UTC)
+        local = datetime.strptime(found[1], "%Y-%m-%d_%H-%M-%S_%f").replace(tzinfo=UTC)
     except ValueError:
         return None
+    return local if is_possible(local) else None
+
+
+def is_possible(moment: datetime) -> bool:
+    """Whether Ray can have run then; what user code writes into a name or a log may be any year of the calendar."""
+    return _FIRST_YEAR <= moment.year <= _LAST_YEAR

@@ -1,4 +1,4 @@
-"""Who may talk to the bucket next: a few at a time while it answers, one after a pause while it does not."""
+"""Limits requests to the bucket: a few at a time while it answers, one after a pause while it is down."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import asyncio
 import enum
 import heapq
 import itertools
-import random
-from collections.abc import Callable
-from dataclasses import dataclass
+
+from raykeeper.backoff import Backoff
 
 
 class Priority(enum.IntEnum):
@@ -20,23 +19,10 @@ class Priority(enum.IntEnum):
     """Ray's own component logs."""
 
 
-@dataclass(frozen=True)
-class Pauses:
-    """How long to wait between attempts while the bucket is down."""
-
-    first_seconds: float = 0.5
-    limit_seconds: float = 15.0
-
-    def seconds(self, failures: int, uniform: Callable[[float, float], float] = random.uniform) -> float:
-        """After so many failures in a row; jitter keeps collectors that lost the same bucket apart."""
-        longest = min(self.limit_seconds, self.first_seconds * 2.0 ** min(failures - 1, 30))
-        return uniform(longest / 2, longest)
-
-
 class Turns:
     """Hands out turns in the order of priority, then of arrival. Every turn taken must be ended."""
 
-    def __init__(self, parallel: int, pauses: Pauses) -> None:
+    def __init__(self, parallel: int, pauses: Backoff) -> None:
         self.failures = 0
         """In a row; 0 while the bucket answers."""
         self._parallel = parallel
@@ -83,7 +69,7 @@ class Turns:
         if failures_before == self.failures:
             self.failures += 1
             self._unpause()
-            seconds = self._pauses.seconds(self.failures)
+            seconds = self._pauses.delay(self.failures)
             self._pause = asyncio.get_running_loop().call_later(seconds, self._resume)
         self.end()
 

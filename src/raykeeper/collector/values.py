@@ -7,10 +7,10 @@ from ipaddress import AddressValueError, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from raykeeper.api.syntax import is_dns_1123_subdomain
-from raykeeper.collector.settings import OwnerKind
+from raykeeper.collector.settings import MAX_SEAL_BYTES, OwnerKind
 from raykeeper.errors import Misconfigured
 from raykeeper.layout.records import Role
-from raykeeper.settings.values import parse_integer
+from raykeeper.settings.values import MIB, parse_integer, parse_mebibytes
 
 _ROLES: dict[str, Role] = {"head": "head", "worker": "worker"}
 _OWNER_KINDS: dict[str, OwnerKind] = {"rayjob": "RayJob", "rayservice": "RayService"}
@@ -51,6 +51,14 @@ def parse_port(setting: str, text: str, lowest: int = 1) -> int:
 def parse_own_port(setting: str, text: str) -> int:
     """A TCP port to listen at; 0 asks for a free one."""
     return parse_port(setting, text, lowest=0)
+
+
+def parse_seal_size(setting: str, text: str) -> int:
+    """Bytes of a segment."""
+    size = parse_mebibytes(setting, text)
+    if size > MAX_SEAL_BYTES:
+        raise Misconfigured(setting, text, f"use at most {MAX_SEAL_BYTES // MIB}, since it is held in memory")
+    return size
 
 
 def parse_hosts(setting: str, text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ By hand on asyncio's streams: aiohttp, which the operator uses for this, would c
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 
@@ -26,7 +27,8 @@ LAST_POLL_SECONDS = 10.0  # of the 60 that a pod has to end, and Ray needs 30 of
 LAST_POLL_PAUSE_SECONDS = 5.0  # who else reaches this address must not keep the head busy
 MAX_HEAD_BYTES = 8192
 MAX_CONNECTIONS = 32
-"""Any pod may connect; each takes a descriptor, of which the event sink needs some."""
+"""Any pod may connect; each takes a descriptor, of which the event sink needs some. A further one takes the place of
+another."""
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -54,8 +56,10 @@ class Watching:
         self._clock = clock
         self._last_poll = last_poll
         self._is_required = is_required
-        self._connections = 0
+        self._open: dict[asyncio.Task[None], str] = {}
+        """Requests by whom they came from, oldest first."""
         self._may_poll_at = float("-inf")
+        self._polling: asyncio.Task[bool] | None = None
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Watching:
@@ -81,15 +85,24 @@ class Watching:
         if self._server is not None:
             self._server.close()
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections >= MAX_CONNECTIONS:
-            writer.close()
-            return
-        self._connections += 1
-        try:
-            await self._answer(reader, writer)
-        finally:
-            self._connections -= 1
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= MAX_CONNECTIONS:
+            self._make_room()
+        host = (writer.get_extra_info("peername") or ("",))[0]
+        request = asyncio.create_task(self._answer(reader, writer))
+        self._open[request] = host
+        request.add_done_callback(lambda done: self._ended(done, writer))
+
+    def _ended(self, request: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+        self._open.pop(request, None)
+        writer.close()  # also of a request that was cancelled before it began
+
+    def _make_room(self) -> None:
+        """Hang up on the oldest request of who has most, so that nobody keeps the kubelet or Prometheus out."""
+        counts = Counter(self._open.values())
+        oldest = next(request for request, host in self._open.items() if counts[host] == max(counts.values()))
+        del self._open[oldest]
+        oldest.cancel()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request per connection: scrapes are seconds apart."""
@@ -102,18 +115,24 @@ class Watching:
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             log.debug("request to the metrics address given up")
-        finally:
-            writer.close()
 
     async def _polled(self) -> bytes:
         """What the kubelet waits for before it ends a head."""
         if self._last_poll is None:
             return _response(b"404 Not Found", _TEXT, b"only the head's collector polls\n", has_body=True)
-        if self._clock.steady() < self._may_poll_at:
-            return _response(b"429 Too Many Requests", _TEXT, b"it was done a moment ago\n", has_body=True)
-        self._may_poll_at = self._clock.steady() + LAST_POLL_PAUSE_SECONDS
-        is_done = await self._last_poll(LAST_POLL_SECONDS)
+        # Whoever asks meanwhile waits for the same poll: nobody can use up the kubelet's, or keep the head busy.
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll_after_pause(self._last_poll))
+        is_done = await asyncio.shield(self._polling)
         return _response(b"200 OK", _TEXT, b"done\n" if is_done else b"not done\n", has_body=True)
+
+    async def _poll_after_pause(self, last_poll: LastPoll) -> bool:
+        try:
+            await asyncio.sleep(self._may_poll_at - self._clock.steady())
+            return await last_poll(LAST_POLL_SECONDS)
+        finally:
+            self._may_poll_at = self._clock.steady() + LAST_POLL_PAUSE_SECONDS
+            self._polling = None
 
     def _response(self, head: bytes) -> bytes:
         method, _, rest = head.partition(b" ")

@@ -14,7 +14,7 @@ from raykeeper.collector.capture.pages import KINDS, Page
 from raykeeper.collector.capturing import capture_once
 from raykeeper.collector.sources import read_settings
 from raykeeper.layout.keys import SessionId
-from stored_sessions import StoredSession
+from support.stored_sessions import StoredSession
 
 EARLIER = "session_2026-11-01_08-00-00_000000_5"
 TEXT = b"said by a task\n"

@@ -8,10 +8,11 @@ import shutil
 import time
 from pathlib import Path
 
-from conditions import until
-from event_process import EventProcess
-from event_scene import RayClient, stored_events
-from ray_event_batches import EventMaker, body_of, line_of
+from bed.waiting import BUSY_FACTOR
+from support.conditions import until
+from support.event_process import EventProcess
+from support.event_scene import RayClient, stored_events
+from support.ray_event_batches import EventMaker, body_of, line_of
 
 KILLS = 50
 
@@ -60,7 +61,7 @@ async def test_every_acknowledged_event_survives_fifty_kills(tmp_path: Path) -> 
 
 
 async def test_with_the_disk_gone_the_loss_is_no_older_than_a_seal(tmp_path: Path) -> None:
-    seal_seconds, upload_seconds = 0.5, 2.0
+    seal_seconds, upload_seconds = 0.5, 2 * BUSY_FACTOR
     agent = Agent()
     async with EventProcess(tmp_path, f"busy_seal_seconds={seal_seconds}", "idle_seal_seconds=0.5") as process:
         await process.start()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from event_scene import MemoryStore, a_scene, stored_events, unavailable
-from ray_event_batches import EventMaker, body_of, line_of
-from small_disks import a_small_disk
+from support.event_scene import MemoryStore, a_scene, stored_events, unavailable
+from support.ray_event_batches import EventMaker, body_of, line_of
+from support.small_disks import a_small_disk
 
 DISK_BYTES = 2 * 2**20
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from event_scene import Directory
-from ray_event_batches import NODE_HEX, SESSION, EventMaker, line_of, node_id
-from raykeeper.collector.events.filing import Filer, Filing, Place, is_session_name, place_of_rejects
+from raykeeper.collector.events.filing import Filer, Filing, Place, place_of_rejects
 from raykeeper.collector.events.splitting import SplitBody
+from raykeeper.layout.names import is_session_name
+from support.event_scene import Directory
+from support.ray_event_batches import NODE_HEX, SESSION, EventMaker, line_of, node_id
 
 OTHER_NODE = "0b" * 28
 

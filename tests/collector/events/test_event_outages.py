@@ -10,13 +10,13 @@ import pytest
 
 from bed.faults.tcp import TcpProxy
 from bed.minio import Minio
-from conditions import until
-from event_scene import Scene, a_scene, stored_events
-from ray_event_batches import EventMaker, body_of, line_of
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.patience import Patience
 from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.store import ObjectStore
+from support.conditions import until
+from support.event_scene import Scene, a_scene, stored_events
+from support.ray_event_batches import EventMaker, body_of, line_of
 
 IMPATIENT = Patience(attempts=1)
 

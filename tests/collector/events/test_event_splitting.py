@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ray_event_batches import EventMaker, body_of, line_of
 from raykeeper.collector.events import splitting
 from raykeeper.collector.events.journal import BodyFlag
 from raykeeper.collector.events.splitting import MAX_SET_ASIDE, SplitBody, split_body
+from support.ray_event_batches import EventMaker, body_of, line_of
 
 GOOD = EventMaker(3).events(20)
 
@@ -104,6 +104,13 @@ def test_an_event_that_is_not_utf_8_is_set_aside_alone() -> None:
 def test_millions_of_tiny_elements_take_bounded_memory() -> None:
     result = split(b"[" + b"1," * 2_000_000 + b"1]")
     assert not result.events
+    assert [piece.reason for piece in result.set_aside] == [
+        "more elements than any batch of events has, or malformed and long"
+    ]
+
+
+def test_of_a_body_that_is_mostly_malformed_the_rest_is_set_aside_in_one_piece() -> None:
+    result = split(b"[" + b"1," * 2000 + b"x")
     assert len(result.set_aside) == MAX_SET_ASIDE + 1
     assert result.set_aside[-1].reason == "too much of this body is malformed"
 
@@ -128,7 +135,7 @@ def test_a_body_that_was_compressed_in_parts_is_read_to_its_end() -> None:
 
 
 def test_a_body_that_would_become_too_long_is_set_aside_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splitting, "MAX_BODY_BYTES", 4 * 2**20)
+    monkeypatch.setattr(splitting, "MAX_DECOMPRESSED_BYTES", 2**20)
     bomb = gzip.compress(b" " * 2**19) * 3
     (piece,) = split(bomb, BodyFlag.GZIP).set_aside
     assert (piece.reason, piece.text) == ("cannot be decompressed: too long", bomb)

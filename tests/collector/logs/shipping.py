@@ -9,7 +9,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from clocks import ManualClock
 from collector.ray_folders import NODE_A, SESSION, a_port_file, a_session
 from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.shipper import LogShipper
@@ -18,6 +17,7 @@ from raykeeper.collector.sessions import SessionWatch
 from raykeeper.layout.keys import LogPackKey, parse_sealed_key
 from raykeeper.layout.logs import Hole, StoredLog, logs_of_packs, newest_by_path, read_log
 from raykeeper.layout.packs import PackIndex, parse_index
+from support.clocks import ManualClock
 
 
 class MemoryBucket:

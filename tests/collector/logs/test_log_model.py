@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from collector.logs.shipping import Scene
-from conditions import until
 from raykeeper.layout.logs import Slice, StoredLog, collect_logs, logs_of_packs, plan_read
 from raykeeper.layout.packs import parse_index, read_frame
+from support.conditions import until
 
 NAMES = ("raylet.out", "serve/replica.log")
 CALM_STEPS = 6

@@ -11,6 +11,8 @@ import pytest
 
 from collector.logs.shipping import Scene
 from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session, raylet_text, written
+from raykeeper.collector.logs import losses, tracker
+from raykeeper.collector.logs.losses import Losses
 
 WORKER = "worker-" + "f" * 56 + "-01000000-12.out"
 
@@ -334,10 +336,10 @@ async def test_an_unreadable_file_is_counted_once_and_does_not_hold_up_others(
 ) -> None:
     opened = os.open
 
-    def refuse(path: str, flags: int, *rest: int) -> int:
+    def refuse(path: str, flags: int, *rest: int, **where: int) -> int:
         if str(path).endswith("worker-secret.out"):
             raise PermissionError(13, "Permission denied", path)
-        return opened(path, flags, *rest)
+        return opened(path, flags, *rest, **where)
 
     monkeypatch.setattr(os, "open", refuse)  # the tests may run as root, whom no permission stops
     written(scene.logs / "worker-secret.out", b"secret")
@@ -371,3 +373,63 @@ async def test_how_long_bytes_have_waited_is_known(scene: Scene) -> None:
     assert (scene.shipper.unsent_bytes, scene.shipper.oldest_unsent_seconds) == (5, 20)
     await scene.tick()
     assert (scene.shipper.unsent_bytes, scene.shipper.oldest_unsent_seconds) == (0, 0)
+
+
+async def test_more_names_than_are_followed_are_told_and_cost_outer_files_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tracker, "MAX_FOLLOWED", 20)
+    written(scene.logs / WORKER, b"honest")
+    for number in range(30):
+        written(scene.logs / f"many/{number}/{number}.log", b"x")
+        written(scene.logs / f"more/{number}.log", b"x")
+    for _ in range(3):
+        await scene.tick()
+    shipped = set(scene.bucket.logs())
+    assert scene.bucket.text(WORKER) == b"honest"
+    assert len(shipped) < 20
+    assert scene.shipper.file_count < 20
+    gauge = "raykeeper_collector_log_folders_left_out"
+    assert (scene.metrics.registry.get_sample_value(gauge) or 0) > 0
+    assert [line.message for line in caplog.records].count("too many log files, some are left out") == 1
+
+
+async def test_sessions_of_the_past_leave_room_for_the_current_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracker, "MAX_FOLLOWED", 20)
+    for number in range(50):
+        written(scene.root / "session_2020-01-01_00-00-00_000000_1" / "logs" / f"{number}.log", b"x")
+    await scene.tick()
+    for number in range(5):
+        written(scene.logs / f"worker-{number}.out", b"honest")
+    await scene.tick()
+    assert set(scene.bucket.logs()) == {f"worker-{number}.out" for number in range(5)}
+
+
+async def test_what_is_followed_stays_when_another_session_is_called_the_latest(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracker, "MAX_FOLLOWED", 20)
+    for number in range(15):
+        written(scene.logs / f"worker-{number}.out", b"one ")
+    await scene.tick()
+    other = a_session(scene.root, "session_2020-01-01_00-00-00_000000_1")
+    for number in range(50):
+        written(other / "logs" / f"{number}.log", b"x")
+    await scene.tick()
+    for number in range(15):
+        with (scene.logs / f"worker-{number}.out").open("ab") as file:
+            file.write(b"two")
+    await scene.tick()
+    await scene.tick()
+    assert {scene.bucket.text(f"worker-{number}.out") for number in range(15)} == {b"one two"}
+
+
+async def test_complaints_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(losses, "MAX_COMPLAINTS", 2)
+    counted = Losses("unknown", scene.metrics)
+    for number in range(10):
+        counted.unreadable(f"evil-{number}", OSError(40, "a link"))
+    assert len(counted._complained) == 2
+    assert scene.metrics.registry.get_sample_value("raykeeper_collector_log_read_errors_total") == 10

@@ -15,13 +15,14 @@ from prometheus_client import CollectorRegistry
 
 from bed.rayenv import ray_python
 from collector.logs.shipping import MemoryBucket
-from conditions import until
 from raykeeper.clock import SystemClock
 from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.shipper import LogShipper
 from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.sessions import RayletGone, SessionEvent, SessionWatch
 from raykeeper.layout.logs import logs_of_packs
+from support.conditions import until
+from support.ray_clusters import PATIENT_START
 
 PROGRAM = Path(__file__).with_name("programs") / "talkative_ray.py"
 LINES = 2000
@@ -72,9 +73,9 @@ async def run_ray(root: Path, **environment: str) -> Path:
         str(root),
         str(LINES),
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "100", **environment},
+        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", **PATIENT_START, **environment},
     )
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(400):
         output, _ = await process.communicate()
     assert process.returncode == 0
     return Path(output.decode().splitlines()[0])
@@ -84,7 +85,6 @@ def files_below(logs: Path) -> dict[str, bytes]:
     return {str(file.relative_to(logs)): file.read_bytes() for file in logs.rglob("*") if file.is_file()}
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("rotation", [{}, {"RAY_ROTATION_MAX_BYTES": "40000", "RAY_ROTATION_BACKUP_COUNT": "3"}])
 async def test_every_log_of_a_real_ray_reads_back_identical(
     root: Path, shipping: Shipping, rotation: dict[str, str]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from clocks import ManualClock
 from raykeeper.collector.poll.living import LivingActors, lives, living_actors
 from raykeeper.ray.dashboard import Answer
+from support.clocks import ManualClock
 
 HOLD_SECONDS = 15.0
 

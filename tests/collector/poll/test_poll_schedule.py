@@ -13,6 +13,7 @@ from raykeeper.collector.poll.schedule import JOBS_PER_ROUND, SessionPolls
 from raykeeper.ray.dashboard import Answer
 
 ENDPOINTS = {endpoint.name: endpoint for endpoint in polled_endpoints(30.0)}
+TRAIN = "/api/train/v2/runs/v1"
 RUNNING, OVER = JobRow("01000000", "RUNNING"), JobRow("01000000", "SUCCEEDED")
 
 
@@ -118,6 +119,20 @@ def test_a_heavy_answer_is_asked_for_less_often() -> None:
     polls.answered(ENDPOINTS[NODE_STATISTICS], Answer(200, b"x" * (10 << 20), "text/plain"), 0.0)
     assert NODE_STATISTICS not in due_names(polls, 299.0)
     assert NODE_STATISTICS in due_names(polls, 300.0)
+
+
+def test_questions_that_make_tasks_are_asked_less_while_nothing_changes() -> None:
+    """Each answer about Train costs two tasks in the lists of users: 8,640 a day at two polls a minute."""
+    polls, now, pauses = some_polls(), 0.0, []
+    for _ in range(6):
+        polls.answered(ENDPOINTS[TRAIN], answer({"train_runs": [{"id": "a"}]}), now)
+        pauses.append(next(seconds for seconds in range(1, 2000) if TRAIN in due_names(polls, now + seconds)))
+        now += pauses[-1]
+    assert pauses == [30, 60, 120, 240, 300, 300]
+    polls.see_jobs({"01000000": RUNNING}, now)
+    assert TRAIN in due_names(polls, now + 30.0)
+    polls.answered(ENDPOINTS[TRAIN], answer({"train_runs": [{"id": "b"}]}), now)
+    assert TRAIN in due_names(polls, now + 30.0)
 
 
 def test_datasets_are_asked_while_their_job_runs_and_until_they_settle() -> None:

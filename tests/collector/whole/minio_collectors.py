@@ -8,11 +8,11 @@ from pathlib import Path
 from bed.ports import free_port
 from bed.waiting import wait_until
 from collector.ray_folders import SESSION
-from collector_processes import CollectorProcess
-from event_scene import RayClient
-from ray_event_batches import EventMaker, body_of, line_of
 from raykeeper.layout.keys import LogPackKey, SessionId, parse_sealed_key
 from raykeeper.layout.logs import logs_of_packs, newest_by_path, read_log
+from support.collector_processes import CollectorProcess
+from support.event_scene import RayClient
+from support.ray_event_batches import EventMaker, body_of, line_of
 
 TEAM = SessionId("local", "demo", SESSION)
 AWAY = "bucket does not take objects, data waits on disk"
@@ -44,7 +44,7 @@ async def post_batch(collector: CollectorProcess, maker: EventMaker, kept: list[
 async def until_all_is_sent(collector: CollectorProcess) -> None:
     """Return once the bucket is there again and has all events."""
     await asyncio.to_thread(collector.wait_for, BACK, 60.0)
-    await asyncio.to_thread(wait_until, "all is sent", lambda: collector.metric("event_unsent_bytes") == 0, 60.0)
+    await asyncio.to_thread(wait_until, "all is sent", lambda: collector.metric("event_unsent_bytes") == 0)
 
 
 async def until_something_is_stored(collector: CollectorProcess) -> None:
@@ -57,7 +57,7 @@ async def until_puts_fail(collector: CollectorProcess) -> None:
     def have_failed() -> bool:
         return collector.metric("put_errors_total", cause="unavailable") >= 3
 
-    await asyncio.to_thread(wait_until, "errors are counted", have_failed, 60.0)
+    await asyncio.to_thread(wait_until, "errors are counted", have_failed)
 
 
 def stored_log(objects: dict[str, bytes], path: str) -> bytes:

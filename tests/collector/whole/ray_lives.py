@@ -5,28 +5,33 @@ from __future__ import annotations
 import random
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bed.ports import free_port
 from bed.waiting import wait_until
-from collector_processes import CollectorProcess, ended
-from ray_clusters import TOKEN, RayCluster, RayNode, ray_cluster
 from raykeeper.layout.keys import SessionId
-from stored_sessions import StoredSession
+from support.collector_processes import CollectorProcess, ended
+from support.ray_clusters import TOKEN, RayCluster, RayNode, ray_cluster
+from support.stored_sessions import StoredSession
 
 WORK = Path(__file__).with_name("programs") / "varied_work.py"
 ELSEWHERE = """
-import ray
+import pathlib, sys, time, ray
 ray.init()
 work = ray.remote(num_cpus=0.1, resources={"elsewhere": 1})(lambda text: print(text))
-ray.get([work.remote("said by the second raylet") for _ in range(20)])
+ray.get([work.options(name="again").remote("said by the second raylet") for _ in range(20)])
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.1)
 """
+"""Ends when told to: Ray's workers report once a second, and those of a job that has ended never do."""
+PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
+SERVE = "/api/serve/applications/"
 NAMESPACE, CLUSTER = "team-a", "train"
 JOB_SECONDS = 240.0
-EQUAL_SECONDS = 60.0
+EQUAL_SECONDS = 180.0
 QUICK = (  # everything goes to the bucket within seconds, so that kills meet every stage of it
     *("--seal-age=500ms", "--idle-seal-age=1s", "--user-log-interval=500ms", "--component-log-interval=2s"),
     *("--poll-interval=1s", "--grace-period=20s", "--metrics-addr=127.0.0.1:0"),
@@ -41,6 +46,9 @@ class RayLife:
     folder: Path
     head_sink: int = field(default_factory=free_port)
     worker_sink: int = field(default_factory=free_port)
+    namespace: str = NAMESPACE
+    cluster_uid: str = ""
+    """Of the RayCluster that Kubernetes knows it as."""
 
     def __post_init__(self) -> None:
         self.worker_root = self.cluster.new_root()
@@ -48,12 +56,13 @@ class RayLife:
         self.worker_collector = self._collector("worker", self.worker_root, self.worker_sink)
         self.head: RayNode
         self.worker: RayNode
+        self._end_of_work = self.folder / "work-may-end"
         self.published: dict[str, int] = {}
         """By node, what its agent said to have published when the store had exactly as many events of that node."""
 
     @property
     def stored(self) -> StoredSession:
-        return StoredSession(self.folder / "store", SessionId(NAMESPACE, CLUSTER, self.head.session.name))
+        return StoredSession(self.folder / "store", SessionId(self.namespace, CLUSTER, self.head.session.name))
 
     def start(self) -> None:
         """Collectors first, as native sidecars."""
@@ -63,14 +72,39 @@ class RayLife:
         self.worker = self.cluster.start_worker(self.worker_root, self.worker_sink)
 
     def submit_work(self, seconds: float) -> None:
-        """A job that works for at least so long and one that fails."""
+        """A job that works for at least so long, and then until `end_work`; and one that fails."""
         python = shlex.quote(str(self.cluster.python))
-        self.cluster.submit("works", f"{python} {shlex.quote(str(WORK))} {seconds} {free_port()}")
+        arguments = [str(WORK), str(seconds), str(free_port()), str(self._end_of_work)]
+        self.cluster.submit("works", f"{python} {shlex.join(arguments)}")
         self.cluster.submit("fails", f"{python} -c 'import sys; sys.exit(3)'")
 
-    def submit_work_elsewhere(self) -> None:
-        """Let the worker node that there is now do something."""
-        self.cluster.submit("again", f"{shlex.quote(str(self.cluster.python))} -c {shlex.quote(ELSEWHERE)}")
+    def end_work(self) -> None:
+        """Return once the long job has ended, which lives until what it made was polled."""
+        wait_until("the collector has polled what the job made", self.was_polled, JOB_SECONDS)
+        self._end_of_work.touch()
+        self.wait_for_jobs(works="SUCCEEDED", fails="FAILED")
+
+    def was_polled(self) -> bool:
+        """Whether what events do not carry is in the store: placement groups of two states, and an application."""
+        groups = [row for answer in self.stored.polled(PLACEMENT_GROUPS) for row in answer["data"]["result"]["result"]]
+        applications = [answer["applications"] for answer in self.stored.polled(SERVE)]
+        return {("kept", "CREATED"), ("removed", "REMOVED")} <= {(row["name"], row["state"]) for row in groups} and any(
+            found.get("greeter", {}).get("status") == "RUNNING" for found in applications
+        )
+
+    def run_work_elsewhere(self) -> None:
+        """Let the worker node that there is now do something; return once its job has ended and Ray knows of it all."""
+        is_known = self.folder / "work-elsewhere-is-known"
+        command = [str(self.cluster.python), "-c", ELSEWHERE, str(is_known)]
+        self.cluster.submit("again", shlex.join(command))
+
+        def have_reported() -> bool:
+            tasks = self.cluster.tasks("again")
+            return len(tasks) == 20 and all(task["worker_pid"] for task in tasks)
+
+        wait_until("all workers of the second raylet have reported", have_reported, JOB_SECONDS)
+        is_known.touch()
+        self.wait_for_jobs(again="SUCCEEDED")
 
     def kill_collectors(self, times: int, dice: random.Random) -> None:
         """Kill one of the collectors at random moments, and start it again at once."""
@@ -111,14 +145,14 @@ class RayLife:
 
     def restart_worker(self) -> None:
         """Ray's container is restarted in its pod: another raylet in the same folder."""
-        self.worker.process.stop(timeout=30.0)
+        self.worker.process.stop(timeout=120.0)
         self.worker.kill()
         self.worker = self.cluster.start_worker(self.worker_root, self.worker_sink, life=1)
 
     def stop_ray(self) -> None:
         """Workers first, then the head; what is left of them is killed."""
         for node in (self.worker, self.head):
-            node.process.stop(timeout=30.0)
+            node.process.stop(timeout=120.0)
             node.kill()
 
     def _log_of_job(self, name: str) -> str:
@@ -127,7 +161,8 @@ class RayLife:
     def _collector(self, role: str, root: Path, sink: int) -> CollectorProcess:
         environment = {
             "RAY_TMP_ROOT": str(root),
-            "RAY_CLUSTER_NAMESPACE": NAMESPACE,
+            "RAY_CLUSTER_NAMESPACE": self.namespace,
+            "RAY_CLUSTER_UID": self.cluster_uid,
             "POD_NAME": f"{CLUSTER}-{role}-x7k2p",
             "RAY_AUTH_TOKEN": TOKEN,
             "RAY_DASHBOARD_ADDRESS": self.cluster.dashboard,
@@ -139,9 +174,16 @@ class RayLife:
 
 
 @contextmanager
-def a_ray_life(folder: Path, version: str) -> Iterator[RayLife]:
-    """A cluster whose nodes and collectors are gone after the block."""
-    with ray_cluster(folder / "ray", version) as cluster:
-        life = RayLife(cluster, folder)
+def a_ray_life(
+    folder: Path,
+    version: str,
+    environment: Mapping[str, str] | None = None,
+    *,
+    namespace: str = NAMESPACE,
+    cluster_uid: str = "",
+) -> Iterator[RayLife]:
+    """A cluster whose nodes and collectors are gone after the block; Ray has that environment too."""
+    with ray_cluster(folder / "ray", version, environment) as cluster:
+        life = RayLife(cluster, folder, namespace=namespace, cluster_uid=cluster_uid)
         with ended(life.head_collector, life.worker_collector):
             yield life

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from clocks import ManualClock
 from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session
-from event_scene import Directory, MemoryStore, a_scene
-from ray_event_batches import EventMaker, body_of
 from raykeeper.collector.delivery import observe_left_by
 from raykeeper.collector.ending import SILENT_SECONDS, is_silent, left_by_node, plan_end
 from raykeeper.collector.node_records import LeftBehind
 from raykeeper.collector.sessions import SessionWatch
 from raykeeper.layout.records import MissingLog
+from support.clocks import ManualClock
+from support.event_scene import Directory, MemoryStore, a_scene
+from support.ray_event_batches import EventMaker, body_of
 
 A, B = (SESSION, NODE_A), (SESSION, NODE_B)
 

@@ -27,13 +27,13 @@ from collector.whole.minio_collectors import (
     until_puts_fail,
     until_something_is_stored,
 )
-from collector_processes import CollectorProcess, ended
-from collector_stores import objects_in, s3_environment
-from event_scene import stored_events
-from ray_event_batches import EventMaker
 from raykeeper.layout.keys import LogPackKey, end_record_key, parse_sealed_key
 from raykeeper.layout.packs import Frame, parse_index
 from raykeeper.layout.records import EndRecord, decode_record
+from support.collector_processes import CollectorProcess, ended
+from support.collector_stores import objects_in, s3_environment
+from support.event_scene import stored_events
+from support.ray_event_batches import EventMaker
 
 MB = 10**6
 WORKER = "worker-" + "f" * 56 + "-01000000-12.out"

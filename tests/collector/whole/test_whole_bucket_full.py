@@ -24,10 +24,6 @@ from collector.whole.minio_collectors import (
     until_puts_fail,
     until_something_is_stored,
 )
-from collector_processes import CollectorProcess, ended
-from collector_stores import objects_in, s3_environment
-from event_scene import stored_events
-from ray_event_batches import EventMaker
 from raykeeper.layout.keys import end_record_key
 from raykeeper.layout.records import EndRecord, decode_record
 from raykeeper.storage.errors import StoreUnavailable
@@ -35,7 +31,11 @@ from raykeeper.storage.opening import open_store
 from raykeeper.storage.patience import Patience
 from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.store import ObjectStore
-from small_disks import a_small_disk
+from support.collector_processes import CollectorProcess, ended
+from support.collector_stores import objects_in, s3_environment
+from support.event_scene import stored_events
+from support.ray_event_batches import EventMaker
+from support.small_disks import a_small_disk
 
 MIB = 2**20
 DISK_BYTES = 24 * MIB
@@ -94,12 +94,13 @@ async def fill(store: ObjectStore) -> None:
     """Leave no room, not even for a byte."""
     number = 0
     for size in (MIB, 64 * 1024, 4 * 1024, 1):
-        try:
-            while True:
+        is_full = False
+        while not is_full:
+            try:
                 await store.put(f"filler/{number}", os.urandom(size))
                 number += 1
-        except StoreUnavailable:
-            continue
+            except StoreUnavailable as exc:  # now and then MinIO says IncompleteBody instead: ask again
+                is_full = "XMinioStorageFull" in str(exc)
 
 
 async def empty(store: ObjectStore) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from bed.minio import Minio
 from bed.ports import free_port
-from collector_processes import CollectorProcess, ended
-from collector_stores import objects_in, s3_environment
 from ray_head.scripted_head import ScriptedHead, scripted
+from support.collector_processes import CollectorProcess, ended
+from support.collector_stores import objects_in, s3_environment
 
 pytestmark = pytest.mark.bed
 

@@ -5,16 +5,27 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import psutil
 import pytest
 
+from bed.processes import ProcessId
 from bed.rayenv import RAY_VERSION
 from bed.waiting import wait_until
 from collector.whole.ray_lives import a_ray_life
+from support.ray_clusters import RayNode
 
 pytestmark = [
     pytest.mark.bed,
     pytest.mark.skipif(os.geteuid() != 0, reason="a worker's own folder needs a mount namespace, so root"),
 ]
+
+
+def processes_below(node: RayNode) -> list[ProcessId]:
+    """All that Ray has started there: some of them rename themselves, and others outlive their parent."""
+    assert node.process.id is not None
+    below = psutil.Process(node.process.id.pid).children(recursive=True)
+    found = [ProcessId.of(process.pid) for process in below]
+    return [process for process in found if process is not None]
 
 
 def test_a_session_whose_head_was_lost_has_no_end_but_can_be_read(tmp_path: Path) -> None:
@@ -25,9 +36,12 @@ def test_a_session_whose_head_was_lost_has_no_end_but_can_be_read(tmp_path: Path
         life.wait_until_all_is_stored(life.head)
         wait_until("the heartbeat is there", lambda: life.stored.node(node_id))
         wait_until("its first logs are there", lambda: "raylet.out" in life.stored.logs(node_id))
+        wait_until("it stands in the catalog", life.stored.catalog)
         wait_until("the dashboard was asked", lambda: life.stored.polled("/api/version"))
+        started = processes_below(life.head)
         life.head.kill()
         life.head_collector.kill()
+        assert [process for process in started if process.alive] == []
         assert life.stored.end(node_id) is None
         assert life.stored.catalog() == {"start"}
         record, beat = life.stored.record(), life.stored.node(node_id)

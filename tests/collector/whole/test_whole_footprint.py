@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from collector_processes import CollectorProcess, ended
+from support.collector_processes import CollectorProcess, ended
 
 FOREIGN = ("pydantic", "duckdb", "aiohttp", "grpc", "starlette", "yaml")
 """Each costs from 3 to 40 MB of the 56 that an idle collector may take; all have parts in C, which the maps show."""

@@ -20,10 +20,10 @@ from bed.locks import file_lock
 from bed.minio import Minio
 from bed.waiting import wait_until
 from collector.ray_folders import NODE_A, SESSION, a_session, written
-from collector_processes import CollectorProcess, ended
-from collector_stores import objects_in
-from event_scene import RayClient, stored_events
-from ray_event_batches import EventMaker, body_of, line_of
+from support.collector_processes import CollectorProcess, ended
+from support.collector_stores import objects_in
+from support.event_scene import RayClient, stored_events
+from support.ray_event_batches import EventMaker, body_of, line_of
 
 FIRST_SAMPLE = """
 name: collector

@@ -14,9 +14,9 @@ import pytest
 from bed.ports import free_port
 from bed.waiting import wait_until
 from collector.ray_folders import NODE_A, SESSION, a_session, raylet_text, written
-from collector_processes import COMMAND, CollectorProcess, ended
 from raykeeper.layout.keys import SessionId
-from stored_sessions import StoredSession
+from support.collector_processes import COMMAND, CollectorProcess, ended
+from support.stored_sessions import StoredSession
 
 RAY, COLLECTOR = 1000, 65532
 AS_COLLECTOR = ("setpriv", f"--reuid={COLLECTOR}", f"--regid={COLLECTOR}", "--clear-groups")

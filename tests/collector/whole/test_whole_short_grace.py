@@ -11,10 +11,10 @@ import pytest
 from bed.ports import free_port
 from bed.waiting import wait_until
 from collector.ray_folders import NODE_A, SESSION, a_port_file, a_session, written
-from collector_processes import CollectorProcess, ended
-from ray_event_batches import EventMaker, body_of
 from raykeeper.layout.keys import SessionId
-from stored_sessions import StoredSession
+from support.collector_processes import CollectorProcess, ended
+from support.ray_event_batches import EventMaker, body_of
+from support.stored_sessions import StoredSession
 
 OUTPUT = "worker-1-01000000-7.out"
 
@@ -38,12 +38,12 @@ def test_events_and_output_are_sent_at_once_although_ray_still_runs(
         written(session / "logs" / OUTPUT, b"said at last\n")
         assert stored.events() == {}
         collector.terminate()
-        wait_until("its events are there", lambda: len(stored.events().get(NODE_A, [])) == 3, 10)
-        wait_until("the output is there", lambda: stored.logs(NODE_A).get(OUTPUT) == b"said at last\n", 10)
+        wait_until("its events are there", lambda: len(stored.events().get(NODE_A, [])) == 3)
+        wait_until("the output is there", lambda: stored.logs(NODE_A).get(OUTPUT) == b"said at last\n")
         assert collector.is_alive  # it still hears Ray out
 
 
 def post(port: int, body: bytes) -> None:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/events", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.status == 200

@@ -1,1 +1,1 @@
-"""A cluster that never had the collector: what its dashboard and its log folders still hold, taken once."""
+"""Captures a cluster that never had a collector, once: what its dashboard and log folders still hold."""

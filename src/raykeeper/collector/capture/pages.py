@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from raykeeper.rayevents.states import ACTOR_STATES, TASK_STATES
+
 MAX_ROWS = 10_000
 """Ray answers no more at once, whatever is asked for."""
 KINDS = ("tasks", "actors", "jobs", "nodes", "workers", "placement_groups", "objects", "runtime_envs")
@@ -19,24 +21,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "workers": ("worker_type",),
 }
 """Columns by which a list that is too long is asked for in parts, one after the other."""
-_TASK_STATES = (
-    "NIL",
-    "PENDING_ARGS_AVAIL",
-    "PENDING_NODE_ASSIGNMENT",
-    "PENDING_OBJ_STORE_MEM_AVAIL",
-    "PENDING_ARGS_FETCH",
-    "SUBMITTED_TO_WORKER",
-    "PENDING_ACTOR_TASK_ARGS_FETCH",
-    "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY",
-    "RUNNING",
-    "RUNNING_IN_RAY_GET",
-    "RUNNING_IN_RAY_WAIT",
-    "GETTING_AND_PINNING_ARGS",
-    "FINISHED",
-    "FAILED",
-)
-_ACTOR_STATES = ("DEPENDENCIES_UNREADY", "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD")
-_STATES = {"tasks": _TASK_STATES, "actors": _ACTOR_STATES}
+_STATES = {"tasks": TASK_STATES, "actors": ACTOR_STATES}
 Row = dict[str, Any]
 Filters = tuple[tuple[str, str], ...]
 

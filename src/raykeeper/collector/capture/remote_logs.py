@@ -19,6 +19,7 @@ from raykeeper.layout.records import MissingLog
 from raykeeper.ray.dashboard import Answer
 from raykeeper.ray.errors import NotAnswered, OversizedAnswer, RayRefused
 from raykeeper.storage.errors import StoreUnavailable
+from raykeeper.times import to_ns
 
 FRAME_BYTES = 256 << 10  # the unit in which a reader fetches
 PACK_BYTES = 8 << 20
@@ -135,7 +136,7 @@ class RemoteLogs:
             self._writer = PackWriter()
 
     def _now_ns(self) -> int:
-        return round(self._clock.now().timestamp() * 1e9)
+        return to_ns(self._clock.now())
 
 
 async def _frames(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

@@ -31,9 +31,13 @@ class DiskBudget:
 
     def take(self, size: int) -> None:
         """Promise `size` bytes. Raises SpoolFull, and promises nothing, where they would exceed the budget."""
+        self.check(size)
+        self.used += size
+
+    def check(self, size: int) -> None:
+        """Raises SpoolFull where `size` more bytes would exceed the budget."""
         if self.used + size > self.max_bytes:
             raise SpoolFull(f"{self.used} of {self.max_bytes} bytes are used")
-        self.used += size
 
     def add(self, size: int) -> None:
         """Count what is on disk already, or must go there so that more can be freed."""

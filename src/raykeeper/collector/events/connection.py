@@ -28,6 +28,11 @@ log = Log("raykeeper.collector.sink")
 
 _MAX_UNANSWERED = 2
 """Requests a client may send ahead before it is read no further; Ray sends none."""
+_MAX_AHEAD = 64
+"""Requests that may come in one piece; who sends more is refused. One piece may hold ten thousand, which would keep the
+loop from everybody else for half a second."""
+_MOMENT_SECONDS = 0.05
+"""Added to the age of a request, so that the first bytes of a new one do not look slow beside those of an old one."""
 
 
 class Receiver(Protocol):
@@ -60,6 +65,9 @@ class Connection(asyncio.Protocol):
         """When its last answer left, or it was opened."""
         self.reading_since: float | None = None
         """When the request began that has not come in completely."""
+        self._received = 0
+        """Bytes since then."""
+        self._is_held = False
         self._receiver = receiver
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
@@ -73,6 +81,12 @@ class Connection(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         return self.reading_since is None and not self._answers
+
+    def bytes_per_second(self, now: float) -> float | None:
+        """How fast its unfinished request comes in; None if it has none, or waits for our disk."""
+        if self.reading_since is None or self._is_held:
+            return None
+        return self._received / (now - self.reading_since + _MOMENT_SECONDS)
 
     def abort(self) -> None:
         """End it at once."""
@@ -94,15 +108,19 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._refuse(HTTPStatus.BAD_REQUEST)
+        self._received += len(data)
         if was_in_head and self._is_in_head:
             self._count_head(len(data))  # the parser tells of a header when it ends, and until then gathers it
         self._read_on_when_ready()
 
     def on_message_begin(self) -> None:
+        if len(self._answers) >= _MAX_AHEAD:
+            raise ValueError(f"more than {_MAX_AHEAD} requests ahead")  # the parser stops, and it is refused
         self._head = RequestHead()
         self._body = self._status = None
         self._is_in_head = True
         self.reading_since = self._receiver.steady()
+        self._received = 0
 
     def on_url(self, part: bytes) -> None:
         self._head.url += part
@@ -185,11 +203,16 @@ class Connection(asyncio.Protocol):
             self._head.headers.clear()
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
+    def _read_on(self) -> None:
+        self._is_held = False
+        self._transport.resume_reading()
+
     def _read_on_when_ready(self) -> None:
         """Let the client wait while the disk is behind, so that memory stays bounded."""
         backlog = self._body.backlog if self._body is not None else None
         if backlog is not None and not backlog.done():
             self._transport.pause_reading()
-            backlog.add_done_callback(lambda _: self._transport.resume_reading())
+            self._is_held = True
+            backlog.add_done_callback(lambda _: self._read_on())
         elif len(self._answers) >= _MAX_UNANSWERED:
             self._transport.pause_reading()

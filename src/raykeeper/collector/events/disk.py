@@ -6,16 +6,21 @@ sealed. The name of a closed journal is the moment it was closed, from which the
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from raykeeper.collector.events.durable import make_folder, sync_folder
+from raykeeper.collector.events.durable import is_own_file, make_folder, sync_folder
 from raykeeper.collector.events.journal import HEADER_BYTES, BodyFlag, checksum_of, header_of
+from raykeeper.collector.events.limits import MAX_JOURNAL_BYTES
 
 _OPEN, _PART, _CLOSED = ".open", ".part", ".closed"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NAME = re.compile(r"[0-9]{1,19}")
 _MAX_PARTS = 256  # of one writev; the kernel takes up to 1024
 
 
@@ -44,6 +49,8 @@ class ClosedJournal:
     closed_ns: int
     path: Path
     size: int
+    was_written_whole: bool = False
+    """Whether this process wrote and acknowledged all `size` bytes; an earlier one may have been killed in between."""
 
 
 class OpenJournal:
@@ -55,7 +62,7 @@ class OpenJournal:
         self.size = 0
         self.is_broken = False
         """After a failed append nobody knows what the disk has beyond `size`: it takes no more."""
-        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        self._descriptor = os.open(self.path, _NEW | os.O_APPEND, 0o600)
         sync_folder(folder)
 
     def append(self, batches: Sequence[Batch]) -> None:
@@ -70,10 +77,15 @@ class OpenJournal:
         self.size += sum(batch.record_bytes for batch in batches)
 
     def close(self, closed_ns: int) -> ClosedJournal:
-        """Give it the name under which it is sealed. The caller syncs the folder."""
-        closed = _closed(self.path, closed_ns, self.size)
-        os.close(self._descriptor)
-        return closed
+        """Give it the name under which it is sealed. The caller syncs the folder. Raises OSError where somebody took
+        it away.
+        """
+        try:
+            if not os.path.samestat(os.fstat(self._descriptor), self.path.lstat()):
+                raise FileNotFoundError(errno.ENOENT, "another file has its name", str(self.path))
+            return _closed(self.path, closed_ns, self.size)
+        finally:
+            os.close(self._descriptor)
 
 
 class LargeBody:
@@ -106,7 +118,7 @@ class LargeBody:
 
     def _opened(self) -> FileIO:
         if self._file is None:
-            self._file = FileIO(self._path, "x")
+            self._file = FileIO(os.open(self._path, _NEW, 0o600), "wb")
             self._file.seek(HEADER_BYTES)
         return self._file
 
@@ -123,18 +135,25 @@ def write_parts(descriptor: int, parts: Sequence[bytes]) -> None:
 
 
 def take_over(folder: Path, closed_ns: int) -> list[ClosedJournal]:
-    """The journals that earlier lives left, closed and oldest first. What was not acknowledged is deleted."""
+    """The journals that earlier lives left, closed and oldest first. What was not acknowledged is deleted.
+
+    What is no regular file is none of ours, and stays where it is.
+    """
     make_folder(folder)
-    for part in folder.glob(f"*{_PART}"):
+    for part in _own_files(folder, _PART):
         part.unlink()
-    for number, path in enumerate(sorted(folder.glob(f"*{_OPEN}"))):
-        _closed(path, closed_ns + number, path.stat().st_size)
+    for number, path in enumerate(sorted(_own_files(folder, _OPEN))):
+        _closed(path, closed_ns + number, path.lstat().st_size)
     sync_folder(folder)
-    found = [path for path in folder.glob(f"*{_CLOSED}") if path.stem.isdecimal()]
-    return sorted(ClosedJournal(int(path.stem), path, path.stat().st_size) for path in found)
+    found = [path for path in _own_files(folder, _CLOSED) if _NAME.fullmatch(path.stem)]
+    return sorted(ClosedJournal(int(path.stem), path, path.lstat().st_size) for path in found)
+
+
+def _own_files(folder: Path, ending: str) -> list[Path]:
+    return [path for path in folder.glob(f"*{ending}") if is_own_file(path, MAX_JOURNAL_BYTES)]
 
 
 def _closed(path: Path, closed_ns: int, size: int) -> ClosedJournal:
     final = path.with_name(f"{closed_ns}{_CLOSED}")
     path.rename(final)
-    return ClosedJournal(closed_ns, final, size)
+    return ClosedJournal(closed_ns, final, size, was_written_whole=True)

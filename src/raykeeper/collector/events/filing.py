@@ -5,20 +5,19 @@ Session and node come from the event itself; what it does not say comes from the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from raykeeper.collector.events.splitting import Event, SetAside, SplitBody
 from raykeeper.layout.keys import UNKNOWN_SESSION
+from raykeeper.layout.names import is_session_name
 from raykeeper.rayevents.envelope import Envelope, parse_envelope
 from raykeeper.rayevents.ids import NODE_ID_BYTES, to_hex
 from raykeeper.rayevents.kinds import EventType
 
-MAX_SESSION_LENGTH = 128  # Ray's names have 40 characters; a name becomes a folder and part of a key
-_SESSION = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_SESSION_LENGTH}}}")
-_NO_PATHS = (".", "..")
+MAX_FOREIGN_SESSIONS = 32
+"""In a collector's life. Ray names one; events of a session may come before its folder is seen, or after it is gone."""
 
 
 class Identities(Protocol):
@@ -59,12 +58,29 @@ class Filing:
         return {place.session for place in self.events if not place.node}
 
 
+class ForeignSessions:
+    """The sessions that events name and the disk does not know: some, because each costs an object, and a line of
+    every list, for ever. Asked from several threads.
+    """
+
+    def __init__(self, limit: int = MAX_FOREIGN_SESSIONS) -> None:
+        self._limit = limit
+        self._names: set[str] = set()
+
+    def admits(self, name: str) -> bool:
+        """Whether events of that session are filed under its name."""
+        if name not in self._names and len(self._names) < self._limit:
+            self._names.add(name)
+        return name in self._names
+
+
 class Filer:
     """Files the events of one journal. What it found out about a session or node id it remembers."""
 
-    def __init__(self, identities: Identities) -> None:
+    def __init__(self, identities: Identities, foreign: ForeignSessions | None = None) -> None:
         self.filing = Filing()
         self._identities = identities
+        self._foreign = foreign or ForeignSessions()
         self._received_ns = 0
         self._places: dict[tuple[str, str], Place | str] = {}
         self._known: dict[tuple[str, str], list[Event]] = {}
@@ -85,7 +101,7 @@ class Filer:
             try:
                 envelope = parse_envelope(event)
             except (ValueError, RecursionError):
-                self.filing.set_aside.append(SetAside("not an object", bytes(event)))
+                self.filing.set_aside.append(SetAside.of("not an object", event))
                 continue
             # Nearly every event is of a place that an earlier one was of: this is the path that must be quick.
             group = known.get((envelope.sessionName, envelope.nodeId))
@@ -102,7 +118,7 @@ class Filer:
             if envelope.sessionName and envelope.nodeId:
                 self._known[envelope.sessionName, envelope.nodeId] = group
         else:
-            self.filing.set_aside.append(SetAside(place, bytes(event)))
+            self.filing.set_aside.append(SetAside.of(place, event))
 
     def _place(self, envelope: Envelope) -> Place | str:
         """Where it belongs, or why that cannot be said."""
@@ -119,15 +135,15 @@ class Filer:
             return "no session name"
         if not is_session_name(session):
             return "impossible session name"
+        if not self._is_on_disk(session) and not self._foreign.admits(session):
+            return "too many sessions that are not on disk"
         own = to_hex(node, NODE_ID_BYTES)
         if own is None and node:
             self.filing.bad_node_ids += 1
         return Place(session, own or self._identities.node_at(session, self._received_ns) or "")
 
-
-def is_session_name(name: str) -> bool:
-    """Whether this can name a folder and part of a key."""
-    return _SESSION.fullmatch(name) is not None and name not in _NO_PATHS
+    def _is_on_disk(self, session: str) -> bool:
+        return session == self._identities.current_session() or self._identities.node_of(session) is not None
 
 
 def place_of_rejects(identities: Identities) -> Place:

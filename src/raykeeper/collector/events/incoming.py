@@ -30,7 +30,9 @@ class IncomingBody:
         """What must be done before more is read from the client, if anything."""
         if expected_bytes > self._max_bytes:
             self._flags |= BodyFlag.CUT
-        self._take(HEADER_BYTES + min(expected_bytes, self._max_bytes))
+        # Room is asked for, and taken only as bytes come: a client that says a length and sends nothing has none.
+        spool.budget.check(HEADER_BYTES + min(expected_bytes, self._max_bytes))
+        self._take(HEADER_BYTES)
 
     def write(self, part: bytes) -> None:
         """Take the next part. A failure shows in `finish`: the rest of the body has to be read all the same."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from raykeeper.collector.settings import SinkSettings, SpoolSettings
+from raykeeper.collector.settings import MAX_SEAL_BYTES, SinkSettings, SpoolSettings
 from raykeeper.settings.values import MIB
 
 LARGE_BODY_BYTES = 2 * MIB
 """A body above this grows in a file of its own instead of in memory. Ray 2.60 sends up to about 1 MB."""
 
-MAX_BODY_BYTES = 512 * MIB
-"""Of a longer body only the beginning is kept, and set aside; Ray's longest is a hundredth of this."""
+MAX_BODY_BYTES = 72 * MIB
+"""Of a longer body only the beginning is kept, and set aside; Ray's longest is a tenth of this. It is in memory
+while it is sealed, with a copy of its events."""
+
+MAX_JOURNAL_BYTES = MAX_SEAL_BYTES + MAX_BODY_BYTES + MIB
+"""Ours have a body more than a segment at most, and the headers of its records; a longer one is not ours. One is read
+whole, within the 256 MB that the sidecar has."""
 
 KEPT_OF_CUT_BODY_BYTES = MIB
 

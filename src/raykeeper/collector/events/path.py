@@ -15,6 +15,7 @@ from raykeeper.collector.events.sink import Sink
 from raykeeper.collector.events.spool import Spool
 from raykeeper.errors import Misconfigured
 from raykeeper.logs import Log
+from raykeeper.times import NS, to_ns
 
 if TYPE_CHECKING:
     from raykeeper.collector.events.filing import Identities
@@ -87,7 +88,7 @@ class EventPath:
         """Age of the oldest event that the bucket lacks; 0 where it lacks none."""
         closed = [journal.closed_ns for journal in self._spool.closed.values()]
         oldest_ns = min(closed + ([self._sealed.oldest_ns] if self._sealed and self._sealed.waiting else []), default=0)
-        waited = self._clock.now().timestamp() - oldest_ns / 1e9 if oldest_ns else 0.0
+        waited = (to_ns(self._clock.now()) - oldest_ns) / NS if oldest_ns else 0.0
         return max(waited, self._spool.open_seconds, 0.0)
 
     async def start(self) -> None:
@@ -122,6 +123,7 @@ class EventPath:
             async with asyncio.timeout(max(0.0, deadline - self._clock.steady())):
                 await self._spool.close_journal()
                 uploads.is_newest_first = True
+                await uploads.take_up_failed()
                 await sealer.seal_all(may_hold=False)
                 await uploads.wait_empty()
         except TimeoutError:
@@ -182,10 +184,13 @@ class EventPath:
             from raykeeper.collector.events.sealed import SealedFiles
             from raykeeper.collector.events.sealer import Sealer
             from raykeeper.collector.events.uploads import Uploads
+            from raykeeper.layout.keys import cluster_prefix
 
             sys.setswitchinterval(SWITCH_SECONDS)
             settings = self._settings
-            self._sealed = SealedFiles(settings.folder / "sealed", self._budget)
+            self._sealed = SealedFiles(
+                settings.folder / "sealed", self._budget, cluster_prefix(settings.namespace, settings.cluster)
+            )
             self._sealed.take_over()
             self._uploads = Uploads(self._sealed, self._bucket, settings.parallel_uploads)
             parts = (self._spool, self._sealed, self._uploads, self._bucket, self._identities)

@@ -66,6 +66,8 @@ def answer_without_body(head: RequestHead) -> HTTPStatus | None:
         return HTTPStatus.NOT_FOUND
     if head.method != allowed:
         return HTTPStatus.METHOD_NOT_ALLOWED
+    if b"origin" in head.headers:
+        return HTTPStatus.FORBIDDEN  # a web page in a browser on this machine; no program of Ray's sends it
     return HTTPStatus.OK if head.path == HEALTH_PATH else None
 
 

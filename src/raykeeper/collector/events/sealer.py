@@ -11,19 +11,26 @@ from typing import TypeVar
 from raykeeper.clock import Clock
 from raykeeper.collector.events.disk import ClosedJournal
 from raykeeper.collector.events.figures import EventFigures
-from raykeeper.collector.events.filing import Identities
+from raykeeper.collector.events.filing import ForeignSessions, Identities
 from raykeeper.collector.events.limits import EventSettings
 from raykeeper.collector.events.sealed import SealedFiles
-from raykeeper.collector.events.sealing import ReadJournal, Segment, read_closed, seal
+from raykeeper.collector.events.sealing import ReadJournal, Segment, read_closed, read_unread, seal
 from raykeeper.collector.events.spool import Spool
 from raykeeper.collector.events.uploads import EventBucket, Uploads
 from raykeeper.logs import Log
+from raykeeper.settings.values import MIB
 
 log = Log("raykeeper.collector.sealer")
 T = TypeVar("T")
 
 RETRY_SECONDS = 30.0
 """Until a journal that could not be sealed is tried again; the others go on."""
+
+MAX_TRIES = 5
+"""Then a journal is set aside as it is, in `rejects/`: it must not be tried for ever."""
+
+LARGE_JOURNAL_BYTES = 16 * MIB
+"""A journal above this is sealed alone: it is in memory as a whole."""
 
 PARALLEL_SEALS = 2
 """One waits for compressor or disk while the other splits: only splitting needs Python's lock."""
@@ -55,6 +62,8 @@ class Sealer:
         self._one_at_a_time = asyncio.Lock()
         self._held: dict[ClosedJournal, tuple[float, set[str]]] = {}
         self._not_before: dict[ClosedJournal, float] = {}
+        self._tries: dict[ClosedJournal, int] = {}
+        self._foreign = ForeignSessions()
 
     @property
     def has_work(self) -> bool:
@@ -71,8 +80,10 @@ class Sealer:
         """Seal what can be sealed; without `may_hold` also what waits for its node, as of an unknown one."""
         async with self._one_at_a_time:
             ready = sorted(j for j in self._spool.closed.values() if self._is_ready(j, may_hold=may_hold))
-            for start in range(0, len(ready), PARALLEL_SEALS):
-                some = ready[start : start + PARALLEL_SEALS]
+            small = [journal for journal in ready if journal.size <= LARGE_JOURNAL_BYTES]
+            groups = [small[start : start + PARALLEL_SEALS] for start in range(0, len(small), PARALLEL_SEALS)]
+            groups += [[journal] for journal in ready if journal.size > LARGE_JOURNAL_BYTES]
+            for some in groups:
                 await asyncio.gather(*(self._try(journal, may_hold=may_hold) for journal in some))
 
     def stop(self) -> None:
@@ -91,12 +102,13 @@ class Sealer:
         try:
             await self._seal(journal, may_hold=may_hold)
         except Exception:
-            log.exception("journal could not be sealed, it stays on disk", journal=journal.path.name)
+            tries = self._tries[journal] = self._tries.get(journal, 0) + 1
+            log.exception("journal could not be sealed, it stays on disk", journal=journal.path.name, tries=tries)
             self._figures.seal_failed()
             self._not_before[journal] = self._clock.steady() + RETRY_SECONDS
 
     async def _seal(self, journal: ClosedJournal, *, may_hold: bool) -> None:
-        read = await self._in_thread(partial(read_closed, journal, self._identities))
+        read = await self._in_thread(partial(self._read, journal))
         if may_hold and self._must_hold(read):
             return
         if read.torn_bytes:
@@ -110,7 +122,13 @@ class Sealer:
         self._figures.sealed(read.filing)
         self._held.pop(journal, None)
         self._not_before.pop(journal, None)
-        self._spool.forget(journal)
+        self._tries.pop(journal, None)
+        self._spool.forget(journal, lost_bytes=read.damaged_bytes)
+
+    def _read(self, journal: ClosedJournal) -> ReadJournal:
+        if self._tries.get(journal, 0) < MAX_TRIES:
+            return read_closed(journal, self._identities, self._foreign)
+        return read_unread(journal, f"journal not sealed in {MAX_TRIES} tries", self._identities)
 
     def _must_hold(self, read: ReadJournal) -> bool:
         """Whether to wait for the node id: before its raylet is up, Ray 2.52 sends events that do not name one."""

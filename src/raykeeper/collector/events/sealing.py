@@ -5,23 +5,20 @@ The same journal gives the same keys again, so sealing it twice, after a crash, 
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from raykeeper.collector.events.disk import ClosedJournal
-from raykeeper.collector.events.filing import Filer, Filing, Identities, Place, place_of_rejects
+from raykeeper.collector.events.durable import read_file
+from raykeeper.collector.events.filing import Filer, Filing, ForeignSessions, Identities, Place, place_of_rejects
 from raykeeper.collector.events.journal import HEADER_BYTES, read_journal
-from raykeeper.collector.events.limits import EventSettings
-from raykeeper.collector.events.splitting import Event, SetAside, split_body
+from raykeeper.collector.events.limits import MAX_JOURNAL_BYTES, EventSettings
+from raykeeper.collector.events.splitting import MAX_SET_ASIDE_BYTES, Event, SetAside, split_body
 from raykeeper.layout.keys import EventSegmentKey, RejectsKey, SealedKey, SessionId
 from raykeeper.layout.records import Reject, encode_record
 from raykeeper.layout.segments import compress_lines
-from raykeeper.settings.values import MIB
+from raykeeper.times import from_ns
 
-MAX_REJECT_BYTES = MIB
-"""Of one piece that was set aside; of a longer one the first part is kept."""
 _OVERSIZE = 1.5  # a journal is closed a little above the limit, and its rest is not worth an object
 _PIECE_EVENTS = 500  # joined before they are compressed: a call of the compressor costs as much as a small event
 
@@ -42,18 +39,21 @@ class ReadJournal:
     filing: Filing
     torn_bytes: int
     """At its end, of a body that was never acknowledged."""
+    damaged_bytes: int
+    """Of bodies that were acknowledged and are not in the file any more: somebody else wrote to it."""
     rejects_place: Place
 
 
-def read_closed(journal: ClosedJournal, identities: Identities) -> ReadJournal:
-    """Split and file every body. The events point into the file, which stays mapped as long as they live."""
-    filer = Filer(identities)
+def read_closed(journal: ClosedJournal, identities: Identities, foreign: ForeignSessions | None = None) -> ReadJournal:
+    """Split and file every body. The events point into what was read, which stays in memory as long as they live."""
+    filer = Filer(identities, foreign)
     read_bytes = 0
-    data = _mapped(journal)
+    data = _read(journal)
     for record in read_journal(data):
         filer.add(split_body(record.body, record.flags), record.received_ns)
         read_bytes += HEADER_BYTES + len(record.body)
-    return ReadJournal(journal, filer.filing, len(data) - read_bytes, place_of_rejects(identities))
+    torn, damaged = (0, journal.size - read_bytes) if journal.was_written_whole else (len(data) - read_bytes, 0)
+    return ReadJournal(journal, filer.filing, torn, damaged, place_of_rejects(identities))
 
 
 def seal(read: ReadJournal, settings: EventSettings) -> Iterator[Segment]:
@@ -66,11 +66,20 @@ def seal(read: ReadJournal, settings: EventSettings) -> Iterator[Segment]:
         yield Segment(_key(RejectsKey, read.rejects_place, read.journal, 0, settings), compress_lines(lines))
 
 
-def _mapped(journal: ClosedJournal) -> memoryview:
-    with journal.path.open("rb") as file:
-        if not journal.size:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+def read_unread(journal: ClosedJournal, reason: str, identities: Identities) -> ReadJournal:
+    """A journal that cannot be split, as pieces that are set aside as they are."""
+    data, filing = _read(journal), Filing()
+    for start in range(0, len(data), MAX_SET_ASIDE_BYTES):
+        piece = data[start : start + MAX_SET_ASIDE_BYTES]
+        filing.set_aside.append(SetAside(reason, bytes(piece), received_ns=journal.closed_ns))
+    return ReadJournal(journal, filing, 0, 0, place_of_rejects(identities))
+
+
+def _read(journal: ClosedJournal) -> memoryview:
+    """All of it. Not mapped: who cuts a mapped file short ends the process that reads it."""
+    if journal.size > MAX_JOURNAL_BYTES:
+        raise ValueError(f"a journal has at most {MAX_JOURNAL_BYTES} bytes, this one has {journal.size}")
+    return memoryview(read_file(journal.path, MAX_JOURNAL_BYTES))
 
 
 def _parts(events: Sequence[Event], max_bytes: int) -> Iterator[Iterator[bytes]]:
@@ -97,7 +106,6 @@ def _key(kind: type[SealedKey], place: Place, journal: ClosedJournal, number: in
 
 
 def _reject_line(piece: SetAside) -> bytes:
-    received_at = datetime.fromtimestamp(piece.received_ns / 1e9, UTC)
-    is_cut = len(piece.text) > MAX_REJECT_BYTES
-    text = piece.text[:MAX_REJECT_BYTES].decode(errors="replace")
-    return encode_record(Reject(reason=piece.reason, received_at=received_at, text=text, is_cut=is_cut))
+    received_at = from_ns(piece.received_ns)
+    text = piece.text[:MAX_SET_ASIDE_BYTES].decode(errors="replace")
+    return encode_record(Reject(reason=piece.reason, received_at=received_at, text=text, is_cut=piece.is_cut))

@@ -22,6 +22,9 @@ MAX_CONNECTIONS = 16
 """Ray opens one. Each may hold a body of LARGE_BODY_BYTES in memory."""
 REQUEST_SECONDS = 60.0
 """A request must have come in by then; Ray itself gives up after 3 s."""
+SLOW_BYTES_PER_SECOND = 64 * 1024
+"""Of a request that has begun: the slowest client below this goes first where there is no room for a new one. Ray sends
+from the same machine, a thousand times as fast."""
 IDLE_SECONDS = 3600.0
 SWEEP_SECONDS = 5.0
 
@@ -87,11 +90,22 @@ class Sink:
         return self._clock.steady()
 
     def opened(self, connection: Connection) -> None:
-        """Make room for a new client by hanging up on the one that has been silent longest, or on the new one."""
+        """Make room for a new client where there is none."""
         if len(self._connections) >= MAX_CONNECTIONS:
-            idle = [other for other in self._connections if other.is_idle]
-            min(idle, key=lambda other: other.quiet_since, default=connection).abort()
+            (self._dispensable() or connection).abort()
         self._connections.add(connection)
+
+    def _dispensable(self) -> Connection | None:
+        """The slowest client if it is slower than any Ray, else who was idle longest, else the slowest; None if all of
+        them wait for us.
+        """
+        now = self._clock.steady()
+        paces = {other: pace for other in self._connections if (pace := other.bytes_per_second(now)) is not None}
+        slowest = min(paces, key=paces.__getitem__, default=None)
+        if slowest is not None and paces[slowest] < SLOW_BYTES_PER_SECOND:
+            return slowest
+        idle = [other for other in self._connections if other.is_idle]
+        return min(idle, key=lambda other: other.quiet_since, default=slowest)
 
     def closed(self, connection: Connection) -> None:
         self._connections.discard(connection)

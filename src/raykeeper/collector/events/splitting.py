@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,17 +16,33 @@ from raykeeper.settings.values import MIB
 Event = bytes | msgspec.Raw
 """One event as Ray wrote it, in one line."""
 
+MAX_EVENT_BYTES = 16 * MIB
+"""Of one event: a longer one is set aside. Ray's longest that was seen is a thousandth of this."""
+MAX_DECOMPRESSED_BYTES = 32 * MIB
+"""Of a compressed body, which is in memory as a whole; a longer one is set aside. Ray compresses none."""
+LONG_BODY_BYTES = 16 * MIB
+"""Above this a body is counted before it is split, and set aside as a whole where anything is wrong with it."""
+MAX_EVENTS_OF_LONG = 200_000
+"""Elements of a long body; Ray sends 10,000 at most."""
 MAX_SET_ASIDE = 1000
 """Pieces of one body that are set aside one by one; what follows is set aside as a whole."""
-MAX_RESUMES = 10_000
-"""Places of one malformed body at which reading is tried anew."""
-_BYTES_PER_COMMA = 8  # Ray's events have one in 25; far more commas mean millions of tiny elements, each an object here
+MAX_SET_ASIDE_BYTES = MIB
+"""Kept of one piece that is set aside: of a longer one the first part."""
+_LOOKS_PER_BYTE = 8  # at a malformed body: above this too much of it is malformed
+_BYTES_PER_COMMA, _BYTES_PER_OBJECT = 16, 24
+"""Ray's events have one in 25 and in 60; far more mean millions of tiny elements, each an object here."""
 _HARMLESS_BYTES = MIB  # a body that cannot hold so many elements that they matter; Ray's are below it
 
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_scan = json.JSONDecoder().raw_decode
-_BETWEEN = re.compile(r"[\s,]*")
-_NEXT_OBJECT = re.compile(r"\}\s*,\s*(?=\{)")
+_check = msgspec.json.Decoder(msgspec.Raw).decode
+_BETWEEN = re.compile(rb"[\s,]*")
+_NEXT_OBJECT = re.compile(rb"\}\s*,\s*(?=\{)")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_SCALAR = re.compile(rb"[^,\]}]*")
+_ARRAY = re.compile(rb"\s*\[")
+_DEPTH = dict(zip(b"{[}]", (1, 1, -1, -1), strict=True))
+_OBJECT_START, _ARRAY_END, _OPENING = b"{"[0], b"]"[0], b'{["'
+_TOO_LONG = f"event longer than {MAX_EVENT_BYTES // MIB} MiB"
 _WINDOW_BITS = {BodyFlag.GZIP: 31, BodyFlag.DEFLATE: 15}
 
 
@@ -37,7 +52,17 @@ class SetAside:
 
     reason: str
     text: bytes
+    """At most one byte more than MAX_SET_ASIDE_BYTES, by which it shows that it was cut."""
     received_ns: int = 0
+
+    @classmethod
+    def of(cls, reason: str, text: bytes | memoryview | msgspec.Raw) -> SetAside:
+        """The piece with as much of its text as is kept."""
+        return cls(reason, bytes(memoryview(text)[: MAX_SET_ASIDE_BYTES + 1]))
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.text) > MAX_SET_ASIDE_BYTES
 
 
 @dataclass
@@ -64,15 +89,15 @@ def split_body(body: memoryview, flags: BodyFlag = BodyFlag.NONE) -> SplitBody:
 
 def _split_json(body: memoryview) -> SplitBody:
     texture = _Texture.of(body)
-    if texture.commas * _BYTES_PER_COMMA > len(body):
-        return _salvaged(body)
+    if texture.is_too_fine or (len(body) > LONG_BODY_BYTES and not _is_countable(body)):
+        return _all_set_aside("more elements than any batch of events has, or malformed and long", body)
     try:
         events: Sequence[Event] = _decode_array(body)
     except msgspec.ValidationError:
         return _single(body)
     except (msgspec.DecodeError, RecursionError):
         return _salvaged(body)
-    split = SplitBody(events)
+    split = _without_long(SplitBody(events))
     if not texture.is_ascii:
         split = _without_bad_text(split)
     if texture.has_line_breaks:
@@ -84,37 +109,83 @@ def _split_json(body: memoryview) -> SplitBody:
 class _Texture:
     """Cheap facts that decide how a body is read."""
 
-    commas: int
-    """Counted in large bodies only."""
+    is_too_fine: bool
+    """A large body of so many elements that the list of them alone would not fit into memory."""
     is_ascii: bool
     has_line_breaks: bool
 
     @classmethod
     def of(cls, body: memoryview) -> _Texture:
-        commas, is_ascii, has_line_breaks = 0, True, False
+        commas, objects, is_ascii, has_line_breaks = 0, 0, True, False
         is_large = len(body) > _HARMLESS_BYTES
         for start in range(0, len(body), MIB):
             piece = bytes(body[start : start + MIB])
             commas += piece.count(b",") if is_large else 0
+            objects += piece.count(b"{") if is_large else 0
             is_ascii = is_ascii and piece.isascii()
             has_line_breaks = has_line_breaks or b"\n" in piece or b"\r" in piece
-        return cls(commas, is_ascii, has_line_breaks)
+        is_too_fine = commas * _BYTES_PER_COMMA > len(body) or objects * _BYTES_PER_OBJECT > len(body)
+        return cls(is_too_fine, is_ascii, has_line_breaks)
+
+
+class _EventType(msgspec.Struct, gc=False):
+    """What makes an object an event. Nothing else of it is built, whatever it holds."""
+
+    eventType: msgspec.Raw = msgspec.Raw()  # noqa: N815 - as Ray spells it
+    event_type: msgspec.Raw = msgspec.Raw()
+
+
+_decode_type = msgspec.json.Decoder(_EventType).decode
+
+
+class _Anything(msgspec.Struct, gc=False):
+    """An object of which nothing is kept."""
+
+
+_decode_objects = msgspec.json.Decoder(list[_Anything]).decode
+
+
+def _is_countable(body: memoryview) -> bool:
+    """Whether a long body is an array of so few objects that the list of them fits into memory."""
+    try:
+        return len(_decode_objects(body)) <= MAX_EVENTS_OF_LONG
+    except (ValueError, RecursionError):
+        return False
 
 
 def _single(body: memoryview) -> SplitBody:
     """A JSON object that looks like an event is one; any other JSON that is no array is set aside."""
+    if len(body) > MAX_EVENT_BYTES:
+        return _all_set_aside(_TOO_LONG, body)
     event = bytes(body).strip()
     try:
-        value = msgspec.json.decode(event)
+        _check(event)
+        event.decode()
     except (ValueError, RecursionError):  # malformed, or not UTF-8
         return _all_set_aside("not JSON", body)
-    if not _is_event(value):
+    if not _is_event(event):
         return _all_set_aside("not an array of events", body)
     return SplitBody([_in_one_line(event)])
 
 
-def _is_event(value: object) -> bool:
-    return isinstance(value, dict) and any(isinstance(value.get(key), str) for key in ("eventType", "event_type"))
+def _is_event(element: bytes | memoryview) -> bool:
+    try:
+        found = _decode_type(element)
+    except (ValueError, RecursionError):
+        return False
+    return any(bytes(memoryview(said)[:1]) == b'"' for said in (found.eventType, found.event_type))
+
+
+def _without_long(split: SplitBody) -> SplitBody:
+    if all(len(memoryview(event)) <= MAX_EVENT_BYTES for event in split.events):
+        return split
+    good: list[Event] = []
+    for event in split.events:
+        if len(memoryview(event)) <= MAX_EVENT_BYTES:
+            good.append(event)
+        else:
+            split.set_aside.append(SetAside.of(_TOO_LONG, event))
+    return SplitBody(good, split.set_aside)
 
 
 def _without_bad_text(split: SplitBody) -> SplitBody:
@@ -124,7 +195,7 @@ def _without_bad_text(split: SplitBody) -> SplitBody:
             str(event, "utf-8")
             good.append(event)
         except UnicodeDecodeError:
-            split.set_aside.append(SetAside("not UTF-8", bytes(event)))
+            split.set_aside.append(SetAside.of("not UTF-8", event))
     return SplitBody(good, split.set_aside)
 
 
@@ -137,7 +208,7 @@ def _salvaged(body: memoryview) -> SplitBody:
     """The elements of an array in which something is malformed, as far as they can be told apart."""
     split = SplitBody()
     events: list[Event] = []
-    for piece in _pieces(bytes(body)):
+    for piece in _Salvage(body).pieces():
         if isinstance(piece, SetAside):
             split.set_aside.append(piece)
         else:
@@ -146,59 +217,80 @@ def _salvaged(body: memoryview) -> SplitBody:
     return _without_bad_text(split)
 
 
-def _pieces(body: bytes) -> Iterator[bytes | SetAside]:
-    text = body.decode("latin-1")  # a character a byte, so that positions in one are positions in the other
-    if not text.lstrip().startswith("["):
-        yield SetAside("not JSON", body)
-        return
-    position, set_aside, resumes = text.index("[") + 1, 0, 0
-    while True:
-        found = _BETWEEN.match(text, position)
-        position = found.end() if found else position
-        if position >= len(text) or text[position] == "]":
+class _Salvage:
+    """Takes an array apart, also a malformed one, without building anything of it; how much it looks at has a bound."""
+
+    def __init__(self, body: memoryview) -> None:
+        self._body = body
+        self._looks_left = _LOOKS_PER_BYTE * len(body) + MIB
+
+    def pieces(self) -> Iterator[bytes | SetAside]:
+        body, set_aside = self._body, 0
+        opened = _ARRAY.match(body)
+        if opened is None:
+            yield SetAside.of("not JSON", body)
             return
-        if set_aside >= MAX_SET_ASIDE or resumes >= MAX_RESUMES:
-            yield SetAside("too much of this body is malformed", body[position:])
-            return
-        end, problem, tries = _element(text, position)
-        resumes += tries
-        if problem:
-            set_aside += 1
-            yield SetAside(problem, body[position:end])
-        else:
-            yield body[position:end]
-        position = end
+        position = opened.end()
+        while True:
+            found = _BETWEEN.match(body, position)
+            position = found.end() if found else position
+            if position >= len(body) or body[position] == _ARRAY_END:
+                return
+            if set_aside >= MAX_SET_ASIDE or self._looks_left <= 0:
+                yield SetAside.of("too much of this body is malformed", body[position:])
+                return
+            end, problem = self._element(position)
+            if problem:
+                set_aside += 1
+                yield SetAside.of(problem, body[position:end])
+            else:
+                yield bytes(body[position:end])
+            position = end
 
+    def _element(self, start: int) -> tuple[int, str]:
+        """Where the element ends, and what is wrong with it if anything."""
+        end = self._end_of(start)
+        if end is None or not self._is_json(start, end):
+            return self._next_event(start), "malformed JSON"
+        return end, "" if self._body[start] == _OBJECT_START else "not an object"
 
-def _element(text: str, start: int) -> tuple[int, str, int]:
-    """Where the element ends, what is wrong with it if anything, and how many places were tried."""
-    try:
-        value, end = _scan(text, start)
-    except (ValueError, RecursionError):
-        return _resumed(text, start)
-    return end, "" if isinstance(value, dict) else "not an object", 0
+    def _end_of(self, start: int) -> int | None:
+        """Where the brackets that open here are closed; None where they are not, or too far away."""
+        if self._body[start] not in _OPENING:
+            found = _SCALAR.match(self._body, start)
+            return max(found.end() if found else start, start + 1)
+        depth, limit = 0, min(len(self._body), start + MAX_EVENT_BYTES)
+        for token in _TOKEN.finditer(self._body, start, limit):
+            depth += _DEPTH.get(self._body[token.start()], 0)
+            if depth <= 0:
+                self._looks_left -= token.end() - start
+                return token.end()
+        self._looks_left -= limit - start
+        return None
 
-
-def _resumed(text: str, start: int) -> tuple[int, str, int]:
-    """The next place at which an event begins; objects inside a broken event are none."""
-    tries = 0
-    for found in _NEXT_OBJECT.finditer(text, start):
-        tries += 1
-        if tries > MAX_RESUMES:
-            break
+    def _is_json(self, start: int, end: int) -> bool:
+        self._looks_left -= end - start
         try:
-            value, _ = _scan(text, found.end())
+            _check(self._body[start:end])
         except (ValueError, RecursionError):
-            continue
-        if _is_event(value):
-            return found.end(), "malformed JSON", tries
-    return len(text), "malformed JSON", tries
+            return False
+        return True
+
+    def _next_event(self, start: int) -> int:
+        """The next place at which an event begins; objects inside a broken event are none."""
+        for found in _NEXT_OBJECT.finditer(self._body, start):
+            if self._looks_left <= 0:
+                break
+            end = self._end_of(found.end())
+            if end is not None and self._is_json(found.end(), end) and _is_event(self._body[found.end() : end]):
+                return found.end()
+        return len(self._body)
 
 
 def _decompressed(body: memoryview, window_bits: int) -> bytes:
     """All parts of a body: who compresses piece by piece sends several streams, one behind the other."""
     parts: list[bytes] = []
-    left = MAX_BODY_BYTES // 4
+    left = MAX_DECOMPRESSED_BYTES
     rest: bytes | memoryview = body
     while rest or not parts:
         stream = zlib.decompressobj(window_bits)
@@ -213,4 +305,4 @@ def _decompressed(body: memoryview, window_bits: int) -> bytes:
 
 
 def _all_set_aside(reason: str, body: memoryview) -> SplitBody:
-    return SplitBody(set_aside=[SetAside(reason, bytes(body))])
+    return SplitBody(set_aside=[SetAside.of(reason, body)])

@@ -17,7 +17,10 @@ from raykeeper.collector.events.budget import DiskBudget, SpoolFull
 from raykeeper.collector.events.disk import Batch, ClosedJournal, OpenJournal, take_over
 from raykeeper.collector.events.durable import sync_folder
 from raykeeper.collector.events.journal import HEADER_BYTES
+from raykeeper.logs import Log
+from raykeeper.times import to_ns
 
+log = Log("raykeeper.collector.spool")
 T = TypeVar("T")
 
 
@@ -73,7 +76,7 @@ class Spool:
 
     def next_ns(self) -> int:
         """The wall clock in nanoseconds, later than any earlier answer: names and keys must not repeat."""
-        self._last_ns = max(self._last_ns + 1, int(self._clock.now().timestamp() * 1e9))
+        self._last_ns = max(self._last_ns + 1, to_ns(self._clock.now()))
         return self._last_ns
 
     def append(self, batch: Batch) -> asyncio.Future[None]:
@@ -99,11 +102,15 @@ class Spool:
         self.closed[journal.path] = journal
         self._changed()
 
-    def forget(self, journal: ClosedJournal) -> None:
-        """Delete a journal whose events are safe elsewhere."""
+    def forget(self, journal: ClosedJournal, *, lost_bytes: int = 0) -> None:
+        """Delete a journal whose events are safe elsewhere, but for those that somebody took out of it: these count
+        as unsent.
+        """
         journal.path.unlink(missing_ok=True)
         del self.closed[journal.path]
-        self.budget.give_back(journal.size)
+        self.budget.give_back(journal.size - lost_bytes)
+        if lost_bytes:
+            _tell_loss(lost_bytes, "the journal was changed by somebody else")
 
     def stop(self) -> None:
         """Wait for the disk thread to end."""
@@ -117,8 +124,7 @@ class Spool:
 
     def _write(self, batches: list[Batch], closed_ns: int, opened_ns: int) -> None:
         if self._journal is not None and self._is_used_up(self._journal):
-            self._retired.append(self._journal.close(closed_ns))
-            self._journal = None
+            self._retire(self._journal, closed_ns)
         if self._journal is None:
             self._journal = OpenJournal(self.folder, opened_ns)  # syncs the folder, and so the new name of the last one
             self._first_at = self._clock.steady()
@@ -147,10 +153,22 @@ class Spool:
 
     def _close(self, closed_ns: int) -> None:
         if self._journal is not None:
-            self._retired.append(self._journal.close(closed_ns))
-            self._journal = None
+            self._retire(self._journal, closed_ns)
             sync_folder(self.folder)
+
+    def _retire(self, journal: OpenJournal, closed_ns: int) -> None:
+        """End the journal that grows. One that was taken away is lost, and counts as unsent; the next one goes on."""
+        self._journal = None
+        try:
+            self._retired.append(journal.close(closed_ns))
+        except OSError as exc:
+            _tell_loss(journal.size, str(exc))
 
     def _add_retired(self) -> None:
         while self._retired:
             self.add_closed(self._retired.pop())
+
+
+def _tell_loss(lost_bytes: int, cause: str) -> None:
+    cure = "give the collector a volume of its own"
+    log.warning("acknowledged events were removed from the spool", bytes=lost_bytes, cause=cause, cure=cure)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from raykeeper.collector.bucket import ObjectRefused
 from raykeeper.collector.events.sealed import SealedFiles
 from raykeeper.logs import Log
 
@@ -46,6 +48,12 @@ class Uploads:
             self._sealed.add(key, size)
             self._changed.notify_all()
 
+    async def take_up_failed(self) -> None:
+        """Try once more what could not be read or was refused."""
+        async with self._changed:
+            self._sealed.take_up_failed()
+            self._changed.notify_all()
+
     async def wait_empty(self) -> None:
         """Return once nothing waits any more."""
         async with self._changed:
@@ -76,10 +84,19 @@ class Uploads:
             data = await loop.run_in_executor(None, partial(self._sealed.read, key))
         except OSError as exc:
             log.warning("sealed events cannot be read, left on disk for the next start", key=key, cause=str(exc))
-        else:
+            await self._done(key, self._sealed.set_aside)
+            return
+        try:
             await self._bucket.put(key, data)
-            await loop.run_in_executor(None, partial(self._sealed.delete, key))
+        except ObjectRefused as exc:
+            log.warning("sealed events are refused for good, left on disk", key=key, cause=str(exc))
+            await self._done(key, self._sealed.set_aside)
+            return
+        await loop.run_in_executor(None, partial(self._sealed.delete, key))
+        await self._done(key, self._sealed.forget)
+
+    async def _done(self, key: str, note: Callable[[str], None]) -> None:
         async with self._changed:
-            self._sealed.forget(key)
+            note(key)
             self._under_way.discard(key)
             self._changed.notify_all()

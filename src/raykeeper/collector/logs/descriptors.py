@@ -6,13 +6,13 @@ A file that is open can still be read after its name is gone, and nobody else ge
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from raykeeper.collector.logs.tracked import TrackedFile
 
-# Never through a link, and never waiting for a writer where a file became a FIFO.
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OpenByPath = Callable[[TrackedFile], int]
+"""A descriptor of what has the file's path now. Raises OSError."""
 
 
 class AnotherFile(OSError):
@@ -22,8 +22,9 @@ class AnotherFile(OSError):
 class OpenFiles:
     """Descriptors of tracked files, at most `limit` of them kept."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, open_by_path: OpenByPath) -> None:
         self._limit = limit
+        self._open_by_path = open_by_path
         self._descriptors: dict[TrackedFile, int] = {}
 
     def __len__(self) -> int:
@@ -36,10 +37,10 @@ class OpenFiles:
         """The descriptor that is kept for the file, if one is."""
         return self._descriptors.get(file)
 
-    def keep(self, file: TrackedFile, path: str) -> None:
+    def keep(self, file: TrackedFile) -> None:
         """Hold the file open from now on, as long as there is room. Raises OSError."""
         if file not in self._descriptors and len(self._descriptors) < self._limit:
-            self._descriptors[file] = _opened(file, path)
+            self._descriptors[file] = self._opened(file)
 
     def hand_over(self, file: TrackedFile, successor: TrackedFile) -> None:
         """Keep what is open for one generation for the next one of the same inode."""
@@ -62,24 +63,23 @@ class OpenFiles:
             self.close(file)
 
     @contextmanager
-    def reading(self, file: TrackedFile, path: str) -> Iterator[int]:
+    def reading(self, file: TrackedFile) -> Iterator[int]:
         """The kept descriptor, or one for the time of the block. Raises OSError."""
         kept = self._descriptors.get(file)
         if kept is not None:
             yield kept
             return
         if file.is_deleted:
-            raise FileNotFoundError(path)
-        descriptor = _opened(file, path)
+            raise FileNotFoundError(file.path)
+        descriptor = self._opened(file)
         try:
             yield descriptor
         finally:
             os.close(descriptor)
 
-
-def _opened(file: TrackedFile, path: str) -> int:
-    descriptor = os.open(path, _FLAGS)
-    if os.fstat(descriptor).st_ino != file.inode:
-        os.close(descriptor)
-        raise AnotherFile(path)
-    return descriptor
+    def _opened(self, file: TrackedFile) -> int:
+        descriptor = self._open_by_path(file)
+        if os.fstat(descriptor).st_ino != file.inode:
+            os.close(descriptor)
+            raise AnotherFile(file.path)
+        return descriptor

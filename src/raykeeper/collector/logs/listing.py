@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import os
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from raykeeper.collector.logs.kinds import is_skipped
+from raykeeper.collector.rayfolder import MAX_NAMES, Folder, LogTree
+
+MAX_FOLDERS = 10_000
+"""Below one `logs/`; what is in further ones is left out, and told."""
 
 # File times move in steps of the kernel's tick, and by seconds on some network file systems: a change right after a
 # listing may leave the folder's time as it is, so a young time is not trusted.
@@ -21,32 +24,45 @@ class _Folder:
     files: dict[str, int] = field(default_factory=dict)
     """Inode by name."""
     folders: list[str] = field(default_factory=list)
+    is_cut: bool = False
+    """There are more names than were listed."""
+
+    @property
+    def name_count(self) -> int:
+        return len(self.files) + len(self.folders)
 
 
 class LogListing:
-    """What lies below one folder. Symbolic links are not followed: what they show inside is there itself."""
+    """What lies below one `logs/`. Symbolic links are not followed: what they show inside is there itself."""
 
-    def __init__(self, root: Path, complain: Callable[[str, OSError], None]) -> None:
-        self.root = str(root)
+    def __init__(self, complain: Callable[[str, OSError], None]) -> None:
         self._complain = complain
         self._folders: dict[str, _Folder] = {}
         self.paths: dict[int, str] = {}
-        """Path relative to the root, by inode."""
+        """Path below `logs/`, by inode."""
+        self.left_out: set[str] = set()
+        """Folders with more names than are looked at, and those that are not looked at."""
+        self.name_count = 0
+        """Of files and folders that are known."""
 
-    def refresh(self, now_ns: int) -> bool:
-        """Look for changes of names; True if there may be any."""
+    def refresh(self, tree: LogTree, now_ns: int, room: int) -> bool:
+        """Look for changes of names, outer folders first, until `room` names are known; True if there may be any."""
         found: dict[str, _Folder] = {}
-        waiting, has_changed = [""], False
-        while waiting:
-            prefix = waiting.pop()
-            folder, is_new = self._folder(prefix, now_ns)
+        waiting, has_changed = deque([""]), False
+        left = room
+        while waiting and len(found) < MAX_FOLDERS and left > 0:
+            prefix = waiting.popleft()
+            folder, is_new = self._folder(tree, prefix, now_ns, left)
             if folder is None:
                 continue
             has_changed |= is_new
             found[prefix] = folder
+            left -= folder.name_count
             waiting += [f"{prefix}{name}/" for name in folder.folders]
-        has_changed |= found.keys() != self._folders.keys()
-        self._folders = found
+        self.name_count = room - left
+        left_out = {prefix for prefix, folder in found.items() if folder.is_cut} | set(waiting)
+        has_changed |= found.keys() != self._folders.keys() or left_out != self.left_out
+        self._folders, self.left_out = found, left_out
         if has_changed:
             self.paths = self._paths()
         return has_changed
@@ -56,13 +72,14 @@ class LogListing:
         for folder in self._folders.values():
             folder.is_settled = False
 
-    def _folder(self, prefix: str, now_ns: int) -> tuple[_Folder | None, bool]:
+    def _folder(self, tree: LogTree, prefix: str, now_ns: int, room: int) -> tuple[_Folder | None, bool]:
         known = self._folders.get(prefix)
         try:
-            mtime_ns = os.stat(f"{self.root}/{prefix}").st_mtime_ns  # noqa: PTH116 - a hundred times a minute
+            folder = tree.folder(prefix)
+            mtime_ns = folder.mtime_ns
             if known and known.is_settled and known.mtime_ns == mtime_ns:
                 return known, False
-            return _listed(f"{self.root}/{prefix}", mtime_ns, now_ns), True
+            return _listed(folder, mtime_ns, now_ns, min(room, MAX_NAMES)), True
         except FileNotFoundError:
             return None, False
         except OSError as exc:
@@ -77,12 +94,12 @@ class LogListing:
         }
 
 
-def _listed(path: str, mtime_ns: int, now_ns: int) -> _Folder:
-    folder = _Folder(mtime_ns, is_settled=not -_YOUNG_NS < now_ns - mtime_ns < _YOUNG_NS)
-    with os.scandir(path) as entries:
-        for entry in entries:
-            if entry.is_file(follow_symlinks=False):
-                folder.files[entry.name] = entry.inode()
-            elif entry.is_dir(follow_symlinks=False) and not is_skipped(entry.name):
-                folder.folders.append(entry.name)
-    return folder
+def _listed(folder: Folder, mtime_ns: int, now_ns: int, limit: int) -> _Folder:
+    listing = folder.list(limit)
+    listed = _Folder(mtime_ns, is_settled=not -_YOUNG_NS < now_ns - mtime_ns < _YOUNG_NS, is_cut=listing.is_cut)
+    for entry in listing.entries:
+        if entry.is_file:
+            listed.files[entry.name] = entry.inode
+        elif entry.is_folder and not is_skipped(entry.name):
+            listed.folders.append(entry.name)
+    return listed

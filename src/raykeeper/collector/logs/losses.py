@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from raykeeper.collector.logs.tracked import Group, TrackedFile, path_text
 from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.layout.logs import DELETED
@@ -9,6 +11,9 @@ from raykeeper.layout.packs import Gap
 from raykeeper.logs import Log
 
 log = Log("raykeeper.collector.logs")
+
+MAX_COMPLAINTS = 1000
+"""Paths that are complained of; further ones are only counted, each time they are met."""
 
 
 class Losses:
@@ -19,6 +24,8 @@ class Losses:
         self._metrics = metrics
         self._gaps: dict[Group, list[Gap]] = {}
         self._complained: set[str] = set()
+        self._left_out: dict[str, int] = {}
+        """By session, folders that are not looked at, or only in part."""
         self.lost_bytes = 0
 
     @property
@@ -42,10 +49,26 @@ class Losses:
 
     def unreadable(self, path: str, exc: OSError) -> None:
         """Say once for each path that it cannot be read."""
-        if path not in self._complained:
+        if path in self._complained:
+            return
+        self._metrics.log_read_errors.inc()
+        if len(self._complained) < MAX_COMPLAINTS:
             self._complained.add(path)
-            self._metrics.log_read_errors.inc()
             log.warning("log cannot be read", path=path_text(path), reason=exc.strerror or str(exc))
+
+    def left_out(self, session: str, folders: AbstractSet[str]) -> None:
+        """Say once for each session that there are more names below its `logs/` than are looked at."""
+        if folders and session not in self._left_out:
+            some = sorted(map(path_text, folders))[:3]
+            log.warning("too many log files, some are left out", session=session, folders=len(folders), some=some)
+        if folders or session in self._left_out:
+            self._left_out[session] = len(folders)
+        self._metrics.log_folders_left_out.set(sum(self._left_out.values()))
+
+    def forget(self, session: str) -> None:
+        """The session is no longer there."""
+        self._left_out.pop(session, None)
+        self._metrics.log_folders_left_out.set(sum(self._left_out.values()))
 
     def gaps(self, group: Group) -> tuple[Gap, ...]:
         """The gaps that the next pack of a group should carry."""

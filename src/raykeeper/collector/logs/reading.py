@@ -26,6 +26,8 @@ from raykeeper.collector.logs.tracked import (
 from raykeeper.collector.logs.tracker import WHOLE_BYTES_MAX, LogTracker
 from raykeeper.layout.packs import Gap, PackWriter
 
+REFUSED_SECONDS = 3600.0
+"""Until files are tried again whose pack the store refused for good."""
 FRAME_BYTES = 256 << 10
 """Of text. A reader of one task's lines fetches a frame or two."""
 TEXT_BYTES_MAX = 64 << 20
@@ -83,10 +85,11 @@ class LogReader:
         """A pack of the next ranges, taken off the queue: one frame of each in turn, or one range after the other."""
         self._packs += 1
         draft = _Draft(Parcel(group, gaps=self._losses.gaps(group)))
-        while ranges and draft.writer.size < pack_bytes and draft.parcel.text_bytes < TEXT_BYTES_MAX:
-            wanted = ranges.popleft()
-            if self._add_frame(draft, wanted):
-                (ranges.append if in_turn else ranges.appendleft)(wanted)
+        with self._tracker.one_pass():
+            while ranges and draft.writer.size < pack_bytes and draft.parcel.text_bytes < TEXT_BYTES_MAX:
+                wanted = ranges.popleft()
+                if self._add_frame(draft, wanted):
+                    (ranges.append if in_turn else ranges.appendleft)(wanted)
         # Their generation is known from now on, so that a crash before the answer repeats bytes and not files.
         new = dict.fromkeys(piece.file for piece in draft.parcel.pieces if not piece.file.told_name)
         self._tracker.positions.remember(new, is_urgent=False)
@@ -101,9 +104,16 @@ class LogReader:
         self._losses.told(parcel.group, parcel.gaps)
         for file in known:
             self._tracker.note(file)
-        for file in parcel.replaced:
-            if not file.is_finished:
-                self._tracker.replaced(file)
+        with self._tracker.one_pass():
+            for file in parcel.replaced:
+                if not file.is_finished:
+                    self._tracker.replaced(file)
+
+    def postpone(self, parcel: Parcel) -> None:
+        """The store refuses the pack for good: leave its files alone for a long while."""
+        for piece in parcel.pieces:
+            self._tracker.postpone(piece.file, REFUSED_SECONDS)
+        self._losses.told(parcel.group, parcel.gaps)
 
     def _add_frame(self, draft: _Draft, wanted: Range) -> bool:
         """Read the next bytes of a range; True if some of it is left."""
@@ -118,7 +128,7 @@ class LogReader:
             return False
 
     def _add_version(self, draft: _Draft, file: TrackedFile) -> bool:
-        with self._tracker.open_files.reading(file, self._tracker.path_of(file)) as descriptor:
+        with self._tracker.open_files.reading(file) as descriptor:
             data = os.pread(descriptor, WHOLE_BYTES_MAX, 0)
             status = os.fstat(descriptor)
         version = Version(status.st_size, status.st_mtime_ns)
@@ -139,7 +149,7 @@ class LogReader:
         file = wanted.file
         sent, signature = draft.cursors.get(file, (file.sent, file.signature))
         length = min(FRAME_BYTES, wanted.end - wanted.start)
-        with self._tracker.open_files.reading(file, self._tracker.path_of(file)) as descriptor:
+        with self._tracker.open_files.reading(file) as descriptor:
             data = os.pread(descriptor, length, wanted.start)
             is_same = signature.matches(descriptor, sent)
         if not is_same or len(data) < length:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
 from raykeeper.clock import Clock
+from raykeeper.collector.bucket import ObjectRefused
 from raykeeper.collector.logs.kinds import Kind
 from raykeeper.collector.logs.looks import Scope
 from raykeeper.collector.logs.losses import Losses
@@ -188,7 +189,12 @@ class LogShipper:
 
     async def _deliver(self, parcel: Parcel) -> None:
         if parcel.data:
-            await self._bucket.put(self._key(parcel.group), parcel.data)
+            try:
+                await self._bucket.put(self._key(parcel.group), parcel.data)
+            except ObjectRefused:
+                # Its bytes stay unsent, and are told as missing at the end; other nodes' packs go on.
+                await self._in_thread(self._reader.postpone, parcel)
+                return
             self._metrics.log_packs.inc()
             self._metrics.log_pack_bytes.inc(len(parcel.data))
             self._metrics.log_bytes.inc(parcel.text_bytes)

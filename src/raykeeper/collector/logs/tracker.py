@@ -7,6 +7,9 @@ one begins a new generation, a deleted one is read to its end through the descri
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 from raykeeper.clock import Clock
@@ -20,14 +23,19 @@ from raykeeper.collector.logs.positions import Positions
 from raykeeper.collector.logs.settings import LogShipperSettings
 from raykeeper.collector.logs.times import unix_ns
 from raykeeper.collector.logs.tracked import TrackedFile
+from raykeeper.collector.rayfolder import LogTree
 from raykeeper.collector.sessions import SessionOnDisk
 from raykeeper.layout.logs import generation_name
 from raykeeper.logs import Log
+from raykeeper.times import NS
 
 RETRY_SECONDS = 30.0
 SOON_SECONDS = 1.0
 HOT_SECONDS = 60.0
 """A file that was written this lately is kept open, so that it can be read after it was rotated away."""
+MAX_FOLLOWED = 50_000
+"""Names below all `logs/` together: each takes 2 KB of memory. Sessions of the past may have half of it, so that the
+current one has room; what is known stays. Further ones are left out, and told."""
 WHOLE_AFTER_REWRITES = 3
 WHOLE_BYTES_MAX = 4 << 20
 
@@ -51,12 +59,13 @@ class LogTracker:
         self._clock = clock
         self._losses = losses
         self._listings: dict[str, LogListing] = {}
-        self._roots: dict[str, str] = {}
+        self._folders: dict[str, Path] = {}
+        self._trees: dict[str, LogTree] = {}
         self._files: dict[str, dict[int, TrackedFile]] = {}
         self._last_generation_ns = 0
         self._looks = 0
         self.positions = Positions(settings.positions_file)
-        self.open_files = OpenFiles(settings.descriptors_max)
+        self.open_files = OpenFiles(settings.descriptors_max, self._open_by_path)
         self.news: dict[TrackedFile, None] = {}
         """Files with something to send, in the order it was noticed."""
         self._is_loaded = False
@@ -66,6 +75,10 @@ class LogTracker:
 
     def scan(self, scope: Scope) -> None:
         """Look for new, changed, renamed and deleted files."""
+        with self.one_pass():
+            self._scan(scope)
+
+    def _scan(self, scope: Scope) -> None:
         self._load()
         self._looks += 1
         look = Look(scope, self._looks, unix_ns(self._clock), self._settings.user_tick_seconds)
@@ -75,15 +88,31 @@ class LogTracker:
         for session in on_disk.values():
             is_past = session.name != self._sessions.current_session()
             if scope is not Scope.USER or not is_past:
-                self._scan_session(session, look, is_past=is_past)
+                self._scan_safely(session, look, is_past=is_past)
         for file in [file for file in self.news if file.node_id is None]:
             self._attribute(file, on_disk.get(file.session))
         self._give_up_deleted()
         self._close_cold()
 
-    def path_of(self, file: TrackedFile) -> str:
-        """Where the file is now."""
-        return f"{self._roots.get(file.session, '')}/{file.path}"
+    @contextmanager
+    def one_pass(self) -> Iterator[None]:
+        """Folders stay open inside the block, so that each is looked for once, and not longer: names change."""
+        try:
+            yield
+        finally:
+            for tree in self._trees.values():
+                tree.close()
+            self._trees.clear()
+
+    def _tree(self, session: str) -> LogTree:
+        if session not in self._trees:
+            if session not in self._folders:
+                raise FileNotFoundError(session)
+            self._trees[session] = LogTree(self._folders[session])
+        return self._trees[session]
+
+    def _open_by_path(self, file: TrackedFile) -> int:
+        return self._tree(file.session).open_file(file.path)
 
     def settle_nodes(self) -> None:
         """File what still waits for its node: there is no time left to learn more."""
@@ -121,7 +150,7 @@ class LogTracker:
     def replaced(self, file: TrackedFile) -> None:
         """The content is another than what was sent: end this generation and begin the next."""
         try:
-            with self.open_files.reading(file, self.path_of(file)) as descriptor:
+            with self.open_files.reading(file) as descriptor:
                 status = os.fstat(descriptor)
         except OSError:
             self._gone(file)
@@ -153,17 +182,31 @@ class LogTracker:
 
     # --- one session ---
 
+    def _scan_safely(self, session: SessionOnDisk, look: Look, *, is_past: bool) -> None:
+        """Look at one session; its trouble is not the others'."""
+        try:
+            self._scan_session(session, look, is_past=is_past)
+        except Exception:
+            log.exception("looking at the logs of a session failed", session=session.name)
+
     def _scan_session(self, session: SessionOnDisk, look: Look, *, is_past: bool) -> None:
         is_first = session.name not in self._listings
         if is_first:
-            self._listings[session.name] = LogListing(session.logs, self._losses.unreadable)
-            self._roots[session.name] = str(session.logs)
+            self._listings[session.name] = LogListing(self._losses.unreadable)
+            self._folders[session.name] = session.path
         listing = self._listings[session.name]
         files = self._files.setdefault(session.name, {})
-        if listing.refresh(look.now_ns):
+        room = self._room(listing, is_past=is_past)
+        if listing.refresh(self._tree(session.name), look.now_ns, room):
+            self._losses.left_out(session.name, listing.left_out)
             self._match(session.name, listing.paths, is_first)
         for file in look.due(files.values(), is_past=is_past):
             self._look_at(file)
+
+    def _room(self, listing: LogListing, *, is_past: bool) -> int:
+        """How many names a listing may have."""
+        known = sum(other.name_count for other in self._listings.values())
+        return listing.name_count + max(0, (MAX_FOLLOWED // 2 if is_past else MAX_FOLLOWED) - known)
 
     def _match(self, session: str, paths: dict[int, str], is_first: bool) -> None:
         files = self._files[session]
@@ -209,7 +252,7 @@ class LogTracker:
     def _look_at(self, file: TrackedFile) -> None:
         """See whether the file changed."""
         try:
-            status = os.lstat(self.path_of(file))
+            status = self._tree(file.session).status(file.path)
         except OSError:
             self._distrust(file.session)
             return
@@ -226,7 +269,7 @@ class LogTracker:
         file.size, file.mtime_ns = status.st_size, status.st_mtime_ns
         self.note(file)
         if file.has_news and not file.is_whole:
-            self._keep_open(file, self.path_of(file))
+            self._keep_open(file)
 
     def _is_another(self, file: TrackedFile, size: int) -> bool:
         """Whether a file that changed has other content than what was sent, or another node's."""
@@ -238,14 +281,14 @@ class LogTracker:
         if file.is_whole or file.sent == 0:
             return True
         try:
-            with self.open_files.reading(file, self.path_of(file)) as descriptor:
+            with self.open_files.reading(file) as descriptor:
                 return file.signature.matches(descriptor, file.sent)
         except OSError:
             return True  # what cannot be opened is not read either; the next look decides
 
-    def _keep_open(self, file: TrackedFile, path: str) -> None:
+    def _keep_open(self, file: TrackedFile) -> None:
         try:
-            self.open_files.keep(file, path)
+            self.open_files.keep(file)
         except OSError as exc:
             self.failed(file, exc)
 
@@ -278,7 +321,7 @@ class LogTracker:
 
     def _close_cold(self) -> None:
         """Close what was not written lately, or all that is up to date where room is needed."""
-        cold_since = unix_ns(self._clock) - (0 if self.open_files.is_crowded else int(HOT_SECONDS * 1e9))
+        cold_since = unix_ns(self._clock) - (0 if self.open_files.is_crowded else int(HOT_SECONDS * NS))
         for file in self.open_files:
             if file.mtime_ns < cold_since and not file.has_news:
                 self.open_files.close(file)
@@ -288,7 +331,8 @@ class LogTracker:
         for file in tuple(self._files.get(name, {}).values()):
             self._gone(file)
         self._files.pop(name, None)
-        del self._listings[name]
+        del self._listings[name], self._folders[name]
+        self._losses.forget(name)
 
     # --- new files ---
 

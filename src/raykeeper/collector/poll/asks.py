@@ -1,4 +1,4 @@
-"""The part of a dashboard that polls need."""
+"""The part of the dashboard client that the poller needs."""
 
 from __future__ import annotations
 

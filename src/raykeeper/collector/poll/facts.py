@@ -51,7 +51,7 @@ def with_answer(facts: HeadFacts, name: str, body: bytes) -> HeadFacts:
     """The facts with what one more answer says; an answer of another shape changes nothing."""
     try:
         return _with_answer(facts, name, body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return facts
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-_TERMINAL = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+from raykeeper.rayevents.states import ENDED_JOBS
 
 
 class JobRow(msgspec.Struct, frozen=True):
@@ -17,7 +17,7 @@ class JobRow(msgspec.Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        return self.status in _TERMINAL
+        return self.status in ENDED_JOBS
 
 
 def parse_jobs(body: bytes) -> dict[str, JobRow]:

@@ -1,4 +1,4 @@
-"""Which of Ray's own actors live: where there is none, some questions are better not asked.
+"""Which of Ray's own actors live. Some endpoints would start one, so they are polled only if it lives already.
 
 Asked for datasets, the dashboard makes Ray Data's actor for statistics: one more process on the head, and a task in the
 lists of users with every question. Asked for Train runs, it fails, as if Train were not installed at all; whoever then

@@ -1,4 +1,4 @@
-"""Which nodes a summary has no figures of: those that came since the head last heard of all. Pure."""
+"""Which nodes have no statistics in a summary yet, because they joined after the head last gathered them. Pure."""
 
 from __future__ import annotations
 

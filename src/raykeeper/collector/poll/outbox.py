@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
+from raykeeper.collector.bucket import ObjectRefused
 from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.logs import Log
 
@@ -57,8 +58,11 @@ class Outbox:
         """Send all that waits. Assumes that nobody else is sending."""
         while self._waiting:
             first = self._waiting[0]
-            await self._bucket.put(*first)
-            self._metrics.polled_answers.inc()
+            try:
+                await self._bucket.put(*first)
+                self._metrics.polled_answers.inc()
+            except ObjectRefused:
+                self._metrics.polled_lost.inc()
             if self._waiting and self._waiting[0] is first:  # else it was given up while it was on its way
                 self._waiting.popleft()
                 self.size -= len(first[1])

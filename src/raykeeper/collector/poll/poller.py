@@ -24,6 +24,7 @@ from raykeeper.collector.poll.schedule import SessionPolls
 from raykeeper.collector.settings import HeadSettings
 from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import PolledKey, SessionId
+from raykeeper.layout.names import is_session_name
 from raykeeper.layout.polled import encode_polled, polled_body, polled_name
 from raykeeper.layout.records import PolledAnswer
 from raykeeper.logs import Log
@@ -182,9 +183,9 @@ class HeadPoller:
         self._reach.found()
         try:
             named = parse_session_name(answer.body) if answer.is_ok else ""
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             named = ""
-        return named or self._sessions.current_session()
+        return named if is_session_name(named) else self._sessions.current_session()
 
     async def _round(self, session: str) -> None:
         self._enter(session)
@@ -249,10 +250,13 @@ class HeadPoller:
         if not taken or await self._session_now() != session:
             return
         for got in taken:
-            if self._polls.answered(got.endpoint, got.answer, self._clock.steady()):
-                await self._store(session, got)
-            if got.answer.is_ok:
-                self._learn(session, got)
+            try:
+                if self._polls.answered(got.endpoint, got.answer, self._clock.steady()):
+                    await self._store(session, got)
+                if got.answer.is_ok:
+                    self._learn(session, got)
+            except Exception:  # one answer's trouble is not the others'
+                log.exception("answer not kept", path=got.endpoint.path)
 
     async def _store(self, session: str, got: _Taken) -> None:
         key = PolledKey(

@@ -1,4 +1,4 @@
-"""Whether the dashboard is there: said once when that changes, never per attempt."""
+"""Whether the dashboard is reachable; logged once per change, not per attempt."""
 
 from __future__ import annotations
 

@@ -16,18 +16,18 @@ def fingerprint(body: bytes, volatile: frozenset[str] = frozenset()) -> bytes:
     """Equal for answers that differ only in order, spacing, times of asking and `volatile` keys."""
     try:
         answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        if isinstance(answer, dict):
+            answer = {key: value for key, value in answer.items() if key not in volatile}
+        return _digest(msgspec.json.encode(_unordered(answer)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # no JSON, or nested deeper than Ray's ever is
         return _digest(body)
-    if isinstance(answer, dict):
-        answer = {key: value for key, value in answer.items() if key not in volatile}
-    return _digest(msgspec.json.encode(_unordered(answer)))
 
 
 def says_nothing(body: bytes) -> bool:
     """Whether the list that the answer is about is empty: no Serve application, no dataset, no Train run."""
     try:
         answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return isinstance(answer, dict) and any(key in answer and not answer[key] for key in _LISTS)
 

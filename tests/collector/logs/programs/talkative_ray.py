@@ -6,6 +6,7 @@ Arguments: the folder for Ray's files, lines for each worker. Prints the session
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import time
 
@@ -29,6 +30,7 @@ class Complainer:
 
 
 def main(folder: str, lines: int) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started us with `&` had it ignored, for Ray too
     context = ray.init(num_cpus=2, _temp_dir=folder, include_dashboard=False, log_to_driver=False)
     print(context.address_info["session_dir"], flush=True)
     complainer = ray.remote(num_cpus=0)(Complainer).remote()

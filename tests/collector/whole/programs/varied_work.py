@@ -1,6 +1,6 @@
 """Runs under Ray's own Python as a job: tasks, failures, retries, actors that restart, placement groups, Serve.
 
-Arguments: for how many seconds tasks are run, a free port for Serve.
+Arguments: for how many seconds tasks are run, a free port for Serve, a file whose appearance ends the job.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import itertools
 import os
 import sys
 import time
+from pathlib import Path
 
 import ray  # type: ignore[import-not-found, unused-ignore]  # the bed's environment has it, ours does not
 from ray import serve  # type: ignore[import-not-found, unused-ignore]
@@ -76,7 +77,6 @@ def run_placement_groups() -> None:
     removed = placement_group([{"CPU": 0.1}], name="removed")
     ray.get([kept.ready(), removed.ready()])
     remove_placement_group(removed)
-    time.sleep(3)  # longer than the collector's poll interval in this test
 
 
 class Greeter:
@@ -90,16 +90,17 @@ def run_serve(port: int) -> None:
     serve.start(http_options={"host": "127.0.0.1", "port": port})
     deployment = serve.deployment(ray_actor_options={"num_cpus": 0.1})(Greeter)
     serve.run(deployment.bind(), name="greeter", route_prefix="/greeter")
-    time.sleep(3)  # as above
 
 
-def main(seconds: float, port: int) -> None:
+def main(seconds: float, port: int, end: Path) -> None:
     ray.init()
     run_tasks(seconds)
     run_placement_groups()
     run_actors()
     run_serve(port)
+    while not end.exists():
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), int(sys.argv[2]))
+    main(float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
