@@ -15,12 +15,12 @@ _KUBERAY = (
     Flag("storage-root-dir", "Prefix of all keys inside the bucket.", variable="STORAGE_ROOT_DIR"),
     Flag(
         "storage-backend-config-path",
-        "JSON file about the store; variables beat its fields.",
+        "JSON file with the settings of the store; variables take precedence.",
         variable="STORAGE_BACKEND_CONFIG_PATH",
     ),
     Flag(
         "dashboard-dir",
-        "Folder of Ray's built dashboard; where not given, it is taken from the installed `ray` package.",
+        "Folder of Ray's built dashboard. Default: the one in the installed `ray` package.",
     ),
 )
 
@@ -53,14 +53,14 @@ _OURS = (
     ),
     Flag(
         "bind",
-        "Address to listen at: host:port, or :port for all interfaces, which needs --auth. Under the name "
-        "historyserver it is :8080.",
+        "Address to listen on: host:port, or :port for all interfaces, which needs --auth. Default of the command "
+        "historyserver: :8080.",
         default="127.0.0.1:8080",
         variable="RAYKEEPER_BIND",
     ),
     Flag(
         "auth",
-        "Who may read: token (whoever shows it) or none (whoever reaches the address; the default on loopback).",
+        "Authentication: token, or none (everybody who can reach the address; the default on loopback).",
         variable="RAYKEEPER_AUTH",
     ),
     Flag(
@@ -70,37 +70,36 @@ _OURS = (
     ),
     Flag(
         "cache-dir",
-        "Folder for copies of objects; may be deleted at any time, and shared by processes.",
+        "Folder for cached objects. It may be deleted at any time, and shared by processes.",
         default="~/.cache/raykeeper-history",
         variable="RAYKEEPER_CACHE_DIR",
     ),
-    Flag("cache-mb", "MB that this folder may grow to.", default="10240", variable="RAYKEEPER_CACHE_MB"),
+    Flag("cache-mb", "Maximum size of --cache-dir in MB.", default="10240", variable="RAYKEEPER_CACHE_MB"),
     Flag(
         "query-memory-mb",
-        "MB of memory for all queries together; beyond that they use the disk.",
+        "MB of memory for all queries together; larger queries spill to disk.",
         default="512",
         variable="RAYKEEPER_QUERY_MEMORY_MB",
     ),
     Flag(
         "kubernetes-facts",
-        "Whether to record what Kubernetes says about Ray clusters, such as why a pod was killed: on, off, or auto "
+        "Record pod states and Events of Ray clusters, such as why a pod was killed: on, off, or auto "
         "(in a pod with a service account, and with --kubeconfig).",
         default="auto",
         variable="RAYKEEPER_KUBERNETES_FACTS",
     ),
     Flag(
         "kubeconfig",
-        "File that says how to reach the API server; where not given, $KUBECONFIG, the pod's service account, "
-        "~/.kube/config.",
+        "Kubeconfig file for the API server. Default: $KUBECONFIG, the pod's service account, ~/.kube/config.",
     ),
     Flag(
         "kubernetes-namespaces",
-        "Namespaces to record, separated by commas; where not given, all.",
+        "Namespaces to watch, separated by commas. Default: all.",
         variable="RAYKEEPER_KUBERNETES_NAMESPACES",
     ),
     Flag(
         "kubernetes-lease-namespace",
-        "Namespace of the Lease by which replicas agree on who records; where not given, the pod's own.",
+        "Namespace of the Lease by which replicas elect the one that records. Default: the pod's own.",
         variable="RAYKEEPER_KUBERNETES_LEASE_NAMESPACE",
     ),
     *LOG_FLAGS,

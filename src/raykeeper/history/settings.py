@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from raykeeper.logs import LogSettings
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether only this machine can reach the address."""
+    if host is None:
+        return False
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 GIB = 1024 * 1024 * 1024
 AuthMode = Literal["none", "token"]

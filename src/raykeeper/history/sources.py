@@ -11,7 +11,6 @@ from typing import cast, get_args
 
 from raykeeper.errors import Misconfigured
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
-from raykeeper.history.loopback import is_loopback
 from raykeeper.history.settings import (
     AccessSettings,
     CacheSettings,
@@ -20,11 +19,11 @@ from raykeeper.history.settings import (
     HistorySettings,
     HistoryStoreSettings,
     KubernetesSettings,
+    is_loopback,
 )
-from raykeeper.logs import LogSettings
 from raykeeper.settings.addresses import parse_address
 from raykeeper.settings.arguments import parse_arguments
-from raykeeper.settings.log_values import parse_encoder, parse_log_level
+from raykeeper.settings.log_values import read_log_settings
 from raykeeper.settings.sources import Sources
 from raykeeper.settings.store_choice import read_store_choice
 from raykeeper.settings.values import parse_mebibytes, parse_optional_path, parse_path, parse_text
@@ -53,7 +52,7 @@ def read_settings(
         cache=_cache(sources),
         grafana=_grafana(sources.variables),
         kubernetes=_kubernetes(sources),
-        logs=_logs(sources),
+        logs=read_log_settings(sources),
         ignored=tuple(f"--{name}" for name in WITHOUT_EFFECT if name in sources.given),
     )
 
@@ -146,13 +145,3 @@ def _parse_listener(setting: str, text: str) -> str:
     if parse_address(setting, text) is None:
         raise Misconfigured(setting, text, "use host:port, or :port for all interfaces")
     return text
-
-
-def _logs(sources: Sources) -> LogSettings:
-    default = LogSettings()
-    return LogSettings(
-        level=sources.read("log-level", parse_log_level, default.level),
-        stdout_encoder=sources.read("log-stdout-encoder", parse_encoder, default.stdout_encoder),
-        file_path=sources.read("log-file-path", parse_optional_path, None),
-        file_encoder=sources.read("log-file-encoder", parse_encoder, default.file_encoder),
-    )

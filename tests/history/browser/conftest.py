@@ -13,7 +13,7 @@ from bed.fixtures import run_folder
 from history.browser.dead_session import put_dead_session, serving_process
 from history.browser.devtools import devtools
 from history.browser.tab import Tab, new_tab
-from raycapture import RayCapture, raycapture
+from support.raycapture import RayCapture, raycapture
 
 __all__ = ["raycapture"]
 

@@ -15,14 +15,14 @@ from pathlib import Path
 from bed.processes import Process
 from bed.rayenv import ray_python
 from bed.waiting import wait_until
-from raycapture import NODES, SESSION, RayCapture, put_into
 from raykeeper.layout.keys import node_record_key
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
+from support.raycapture import NODES, SESSION, RayCapture, put_into
 
 COMMAND = (sys.executable, "-m", "raykeeper.cli.main", "history", "--bind=127.0.0.1:0")
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}/"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 async def put_dead_session(capture: RayCapture, store: Path) -> None:

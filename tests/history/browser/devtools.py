@@ -11,7 +11,7 @@ from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 
-ANSWER_SECONDS = 30.0
+ANSWER_SECONDS = 120.0
 SCREENSHOT_LIMIT_BYTES = 64 * 1024 * 1024  # one message has a whole picture
 
 Json = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raycapture import HEAD, SESSION
+from support.raycapture import HEAD, SESSION
 
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
 RUN = f"{SESSION.namespace}/{SESSION.cluster}/latest"
@@ -24,25 +24,23 @@ class OwnPage:
 
 
 OWN_PAGES = (
-    OwnPage("sessions", "/?limit=20", (SESSION.cluster, LONG_NAME, "crashed")),
+    OwnPage("sessions", "/?limit=20", (SESSION.cluster, LONG_NAME, "unknown")),
     OwnPage("sessions-none", "/?text=nothing-is-called-so", ("There is no such session.",)),
     OwnPage("jobs", "/jobs", ("golden-fail", "python job_fail.py", "failed", "owner=me")),
     OwnPage("jobs-none", "/jobs?text=nothing-is-called-so", ("There is no such job.",)),
-    OwnPage("report", f"{PREFIX}/report", ("First cause", "exited with code 7")),
-    OwnPage("report-of-job", f"{PREFIX}/report/golden-main", ("fail_app raised ValueError: boom", "Its time line")),
+    OwnPage("report", f"{PREFIX}/report", ("Root cause", "exited with code 7")),
+    OwnPage("report-of-job", f"{PREFIX}/report/golden-main", ("fail_app raised ValueError: boom", "Timeline")),
     OwnPage("report-empty", EMPTY_REPORT, ("no event has arrived", "What is not known")),
-    OwnPage("never-started", f"/clusters/recorded/{UNSTARTED}", ("First cause", "ErrImageNeverPull")),
+    OwnPage("never-started", f"/clusters/recorded/{UNSTARTED}", ("Root cause", "ErrImageNeverPull")),
     OwnPage("overview", f"{PREFIX}/overview", ("Nodes over time", "ray-worker", "golden-badenv", "AsyncWorker.work")),
     OwnPage("overview-empty", EMPTY_SESSION, ("No job was submitted", "No tasks are recorded", "No node is recorded")),
-    OwnPage("job", f"{PREFIX}/job/golden-main", ("Time line", "sleeper", "Nobody recorded what Kubernetes said")),
+    OwnPage("job", f"{PREFIX}/job/golden-main", ("Timeline", "sleeper", "No Kubernetes events were recorded")),
     OwnPage("job-log", f"{PREFIX}/job/golden-fail?search=RAISING", ("1 line with", "job_fail: raising")),
     OwnPage("compare", f"/compare?a={RUN}/golden-main&b={RUN}/golden-fail", ("What differs", "python job_fail.py")),
     OwnPage("compare-nothing", f"/compare?a={RUN}/golden-main&b=x", ("'x' is no run",), 400),
     OwnPage("search", f"{PREFIX}/search?text=boom", ("ValueError: boom", "all was searched")),
-    OwnPage(
-        "search-some", f"{PREFIX}/search?text=%5Bae%5Di&regex=true&limit=15", ("15 hits so far", "Go on searching")
-    ),
-    OwnPage("search-nothing", f"{PREFIX}/search?text=no-line-holds-this", ("Nothing holds that.",)),
+    OwnPage("search-some", f"{PREFIX}/search?text=%5Bae%5Di&regex=true&limit=15", ("15 hits so far", "Load more")),
+    OwnPage("search-nothing", f"{PREFIX}/search?text=no-line-holds-this", ("No matches.",)),
     OwnPage("search-refused", f"{PREFIX}/search?text=(&regex=true", ("No pattern: missing )",), 400),
     OwnPage("search-all", "/search?text=RAISING&ignore_case=true", ("job_fail: raising", SESSION.cluster)),
     OwnPage("log", f"{PREFIX}/log?node={HEAD.node_id}&file=job-driver-golden-fail.log&at=9", ("job_fail: raising",)),

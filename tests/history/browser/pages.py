@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raycapture import HEAD, WORKER
+from support.raycapture import HEAD, WORKER
 
 JOB = "02000000"
 TASK = "0305c20c67b558eeffffffffffffffffffffffff02000000"

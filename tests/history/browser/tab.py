@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from conditions import eventually
 from history.browser.devtools import DevTools
 from history.browser.traffic import Traffic
+from support.conditions import eventually
 
-PAGE_SECONDS = 20.0
+PAGE_SECONDS = 120.0
 DOMAINS = ("Page", "Runtime", "Network", "Log")
 
 # What a person would click on for a word: the innermost visible element that says just this.

@@ -17,7 +17,7 @@ from history.browser.dead_session import serving_process
 from history.browser.inspecting import faults_on
 from history.browser.own_pages import OwnPage
 from history.browser.tab import Tab
-from history_scene import local_store
+from support.history_scene import local_store
 
 pytestmark = [
     pytest.mark.bed,
@@ -34,8 +34,8 @@ PAGES = (
     OwnPage("large-sessions", "/", (SPEC.id.cluster,)),
     OwnPage("large-jobs", "/jobs", (JOB, "python main.py")),
     OwnPage("large-overview", f"{PREFIX}/overview", ("Tasks over time", "step_19")),
-    OwnPage("large-job", f"{PREFIX}/job/{JOB}", ("Time line",)),
-    OwnPage("large-report", f"{PREFIX}/report", ("First cause", "ValueError: bad value")),
+    OwnPage("large-job", f"{PREFIX}/job/{JOB}", ("Timeline",)),
+    OwnPage("large-report", f"{PREFIX}/report", ("Root cause", "ValueError: bad value")),
     OwnPage("large-compare", f"/compare?a={SPEC.id}/01000000&b={SPEC.id}/{JOB}", ("What differs",)),
     OwnPage("large-search", f"{PREFIX}/search?text=bad+value", ("ValueError: bad value",)),
 )

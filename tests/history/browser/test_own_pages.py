@@ -15,10 +15,10 @@ from history.browser.dead_session import put_dead_session, serving_process
 from history.browser.inspecting import faults_on
 from history.browser.own_pages import LONG_NAME, OWN_PAGES, PREFIX, UNSTARTED, OwnPage
 from history.browser.tab import Tab
-from history_scene import STARTED_AT, local_store, put_session
-from raycapture import RayCapture
 from raykeeper.layout.keys import SessionId
 from recording.archives import ARCHIVES, unpack_into
+from support.history_scene import STARTED_AT, local_store, put_session
+from support.raycapture import RayCapture
 
 pytestmark = [pytest.mark.bed, pytest.mark.skipif(npm_is_missing() is not None, reason=str(npm_is_missing()))]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from conditions import eventually
 from history.browser.dead_session import serving_process
 from history.browser.pages import JOB, NO_METRICS, PAGES, TASK, TASK_STDOUT, UNMEASURED, Page
 from history.browser.tab import Tab
 from history.browser.verdict import RAYS_OWN_ERRORS, faults_of
-from raycapture import HEAD, MOMENTS, SESSION, RayCapture
+from support.conditions import eventually
+from support.raycapture import HEAD, MOMENTS, SESSION, RayCapture
 
 pytestmark = pytest.mark.bed
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from raycapture import raycapture
+from support.raycapture import raycapture
 
 __all__ = ["raycapture"]

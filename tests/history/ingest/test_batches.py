@@ -13,13 +13,15 @@ from raykeeper.history.ingest.batches import (
     RANGE_BYTES,
     SMALL_BYTES,
     Segment,
+    TaskRange,
     generation_name,
     is_worth_folding,
+    parse_range,
     plan_batches,
     range_bits,
     scale_of,
+    task_ranges,
 )
-from raykeeper.history.ingest.ranges import TaskRange, parse_range, task_ranges
 
 sizes = st.lists(st.integers(1, 20 << 20), max_size=30)
 

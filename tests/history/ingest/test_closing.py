@@ -5,9 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
-from ingest_scene import (
+from raykeeper.history.ingest.records import RecordReader
+from raykeeper.history.store.session_state import State
+from raykeeper.layout.keys import closed_record_key, end_record_key, node_record_key
+from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord, encode_record
+from raykeeper.storage.opening import open_store
+from raykeeper.storage.settings.urls import parse_store_url
+from support.ingest_scene import (
     HEAD,
     SESSION,
     START_NS,
@@ -21,12 +25,6 @@ from ingest_scene import (
     timestamp,
     worker_lifecycle,
 )
-from raykeeper.history.ingest.closing import Ending, find_ending
-from raykeeper.history.ingest.facts import FactReader
-from raykeeper.layout.keys import closed_record_key, node_record_key
-from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord, encode_record
-from raykeeper.storage.opening import open_store
-from raykeeper.storage.settings.urls import parse_store_url
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 WORKER = "cc" * 28
@@ -105,54 +103,16 @@ def end(node_id: str) -> EndRecord:
     return EndRecord(node_id=node_id, role="head", ended_at=NOW, reason="SIGTERM", is_complete=True)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "ends", "expected"),
-    [
-        ([node("a")], [], Ending(None, is_final=False)),
-        ([node("a", silent=89)], [], Ending(None, is_final=False)),
-        ([node("a", silent=91)], [], Ending(NOW - timedelta(seconds=91), is_final=False)),
-        ([node("a", silent=301)], [], Ending(NOW - timedelta(seconds=301), is_final=True)),
-        ([node("a", silent=10)], [end("a")], Ending(NOW, is_final=True)),
-        ([node("a"), node("b", role="worker")], [end("a")], Ending(NOW, is_final=False)),
-        ([node("a", silent=400), node("b", started=60)], [], Ending(None, is_final=False)),
-        ([node("a", silent=400), node("b", started=60)], [end("a")], Ending(None, is_final=False)),
-        ([], [], Ending(None, is_final=False)),
-    ],
-    ids=[
-        "running",
-        "late heartbeat",
-        "silent",
-        "long silent",
-        "ended",
-        "a worker still sends",
-        "the head restarted",
-        "and the first one said goodbye",
-        "nothing known",
-    ],
-)
-def test_the_newest_head_decides_whether_a_cluster_ended(
-    nodes: list[NodeRecord], ends: list[EndRecord], expected: Ending
-) -> None:
-    assert find_ending(nodes, ends, None, NOW) == expected
-
-
-def test_a_lost_head_lived_until_the_last_of_its_heartbeat_and_its_events() -> None:
-    lost = [node("a", silent=400), node("b", role="worker", silent=400)]
-    for sealed, expected in ((380, 380), (420, 400)):
-        sealed_at = {"a": NOW - timedelta(seconds=sealed), "b": NOW - timedelta(seconds=1)}
-        ending = find_ending(lost, [], None, NOW, sealed_at)
-        assert ending == Ending(NOW - timedelta(seconds=expected), is_final=True)
-
-
-def test_the_observers_word_ends_a_cluster_that_is_not_silent_yet() -> None:
-    closed_at = NOW - timedelta(seconds=5)
-    record = ClosedRecord(closed_at=closed_at, reason="deleted", cluster_uid="u")
-    assert find_ending([node("a")], [], record, NOW) == Ending(closed_at, is_final=False)
-
-
-def test_a_heads_own_word_about_its_end_is_better_than_the_observers() -> None:
-    record = ClosedRecord(closed_at=NOW + timedelta(seconds=70), reason="deleted", cluster_uid="u")
-    assert find_ending([node("a")], [end("a")], record, NOW) == Ending(NOW, is_final=True)
+async def test_a_heartbeat_after_an_end_takes_it_back(tmp_path: Path) -> None:
+    """A collector that is restarted alone says that its node ended, and then that it lives."""
+    store = open_store(parse_store_url(f"file://{tmp_path}", {}))
+    await store.put(node_record_key(SESSION, "a"), encode_record(node("a")))
+    await store.put(end_record_key(SESSION, "a"), encode_record(end("a")))
+    facts = await RecordReader(store, SESSION).read()
+    assert (facts.ends, facts.state(datetime.now(UTC)).state) == ((end("a"),), State.ENDED)
+    await store.put(node_record_key(SESSION, "a"), encode_record(node("a")))
+    facts = await RecordReader(store, SESSION).read()
+    assert (facts.ends, facts.state(datetime.now(UTC)).state) == ((), State.RUNNING)
 
 
 async def test_a_head_that_goes_on_with_a_closed_session_opens_it_again(tmp_path: Path) -> None:
@@ -160,8 +120,8 @@ async def test_a_head_that_goes_on_with_a_closed_session_opens_it_again(tmp_path
     record = ClosedRecord(closed_at=NOW, reason="head lost", cluster_uid="u")
     await store.put(node_record_key(SESSION, "a"), encode_record(node("a")))
     await store.put(closed_record_key(SESSION), encode_record(record))
-    assert (await FactReader(store, SESSION).read()).closed == record
+    assert (await RecordReader(store, SESSION).read()).closed == record
     await store.put(node_record_key(SESSION, "b"), encode_record(node("b", role="worker")))
-    assert (await FactReader(store, SESSION).read()).closed == record
+    assert (await RecordReader(store, SESSION).read()).closed == record
     await store.put(node_record_key(SESSION, "a"), encode_record(node("a")))
-    assert (await FactReader(store, SESSION).read()).closed is None
+    assert (await RecordReader(store, SESSION).read()).closed is None

@@ -8,10 +8,9 @@ import msgspec
 import pytest
 import zstandard
 
-from ingest_scene import LocalTables, definition, finished_task, lifecycle, segment, task_id
-from raykeeper.history.ingest.cleaning import is_whole
-from raykeeper.history.ingest.jobs import Gap
-from raykeeper.layout.segments import compress_lines
+from raykeeper.history.ingest.messages import Gap
+from raykeeper.layout.segments import compress_lines, is_whole
+from support.ingest_scene import LocalTables, definition, finished_task, lifecycle, segment, task_id
 
 GOOD = [segment(finished_task(number)) for number in range(3)]
 

@@ -9,16 +9,18 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ingest_scene import finished_task, tables_of, task_id
 from raykeeper.errors import Unavailable
-from raykeeper.history.database import Database, DatabaseSettings
+from raykeeper.history.ingest.session import FixedTables
+from raykeeper.history.query.database import Database, DatabaseSettings
+from support.ingest_scene import finished_task, tables_of, task_id
 
+NONE = FixedTables({})
 SLOW = "SELECT count(*) AS n FROM range(1000000) a, range(1000000) b WHERE a.range + b.range = $x"
 
 
 async def test_values_are_bound_and_a_table_without_files_is_empty(tmp_path: Path) -> None:
     tables_of(tmp_path, finished_task(1))
-    files = {"tasks": sorted((tmp_path / "tables" / "tasks").iterdir())}
+    files = FixedTables({"tasks": sorted((tmp_path / "tables" / "tasks").iterdir())})
     database = Database(tmp_path)
     for value, count in ((task_id(1), 1), ("' OR true --", 0)):
         rows = await database.query("SELECT count(*) AS n FROM tasks WHERE task_id = $id", files, {"id": value})
@@ -40,23 +42,23 @@ async def test_values_are_bound_and_a_table_without_files_is_empty(tmp_path: Pat
 async def test_a_statement_reaches_no_file_but_the_caches(statement: str, tmp_path: Path) -> None:
     database = Database(tmp_path)
     with pytest.raises(duckdb.Error):
-        await database.query(statement, {})
+        await database.query(statement, NONE)
     await database.close()
 
 
 async def test_a_statement_that_takes_too_long_is_interrupted_and_the_next_one_runs(tmp_path: Path) -> None:
     database = Database(tmp_path, DatabaseSettings(connections=1, timeout_seconds=0.2))
     with pytest.raises(Unavailable, match=r"not done after 0\.2 s"):
-        await database.query(SLOW, {}, {"x": -1})
-    assert await database.query("SELECT 1 AS one", {}) == [{"one": 1}]
+        await database.query(SLOW, NONE, {"x": -1})
+    assert await database.query("SELECT 1 AS one", NONE) == [{"one": 1}]
     await database.close()
 
 
 async def test_a_request_that_is_given_up_frees_its_connection(tmp_path: Path) -> None:
     database = Database(tmp_path, DatabaseSettings(connections=1))
-    slow = asyncio.create_task(database.query(SLOW, {}, {"x": -1}))
+    slow = asyncio.create_task(database.query(SLOW, NONE, {"x": -1}))
     await asyncio.sleep(0)
-    waiting = asyncio.create_task(database.query("SELECT 1 AS one", {}))
+    waiting = asyncio.create_task(database.query("SELECT 1 AS one", NONE))
     slow.cancel()
     assert await waiting == [{"one": 1}]
     await database.close()
@@ -64,7 +66,7 @@ async def test_a_request_that_is_given_up_frees_its_connection(tmp_path: Path) -
 
 async def test_more_than_may_wait_are_refused_at_once(tmp_path: Path) -> None:
     database = Database(tmp_path, DatabaseSettings(connections=1, waiting_limit=1))
-    tasks = [asyncio.create_task(database.query(SLOW, {}, {"x": -1})) for _ in range(3)]
+    tasks = [asyncio.create_task(database.query(SLOW, NONE, {"x": -1})) for _ in range(3)]
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     [refused] = done
     with pytest.raises(Unavailable, match="1 are waiting"):
@@ -80,7 +82,7 @@ async def test_rows_become_what_is_made_of_them_without_being_all_in_memory(tmp_
     tracemalloc.start()
     try:
         sql = "SELECT number, repeat('x', 10000) AS text FROM range($rows) AS rows(number)"
-        found = await database.query_shaped(sql, {}, {"rows": 5000}, lambda row: (row["number"], len(row["text"])))
+        found = await database.query_shaped(sql, NONE, {"rows": 5000}, lambda row: (row["number"], len(row["text"])))
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from ingest_scene import LocalTables, local_store, read_rows, segment
-from raycapture import MOMENTS, Moment, RayCapture, put_into
 from raykeeper.clock import SystemClock
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
-from raykeeper.history.tables import TASK_STATES, state_column
+from raykeeper.history.ingest.tables import state_column
+from raykeeper.rayevents.states import TASK_STATES
+from support.ingest_scene import LocalTables, local_store, read_rows, segment
+from support.raycapture import MOMENTS, Moment, RayCapture, put_into
 
 Tables = dict[str, list[dict[str, Any]]]
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")

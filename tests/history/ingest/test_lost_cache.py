@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from clocks import ManualClock
-from conditions import eventually
-from ingest_scene import HEAD, SESSION, finished_task, local_store, put_records, put_segment
-from raykeeper.history.database import Database
 from raykeeper.history.ingest.manifests import newest_manifest
+from raykeeper.history.ingest.session import Session, TablesLost
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
-from raykeeper.history.localcache import LocalCache
-from raykeeper.history.opened import OpenedSession, TablesLost
+from raykeeper.history.query.database import Database
+from raykeeper.history.store.disk_cache import LocalCache
 from raykeeper.storage.store import ObjectStore
+from support.clocks import ManualClock
+from support.conditions import eventually
+from support.ingest_scene import HEAD, SESSION, finished_task, local_store, put_records, put_segment
 
 COUNT = "SELECT count(*) AS n FROM tasks"
 
@@ -44,7 +44,7 @@ async def replica(store: ObjectStore, folder: Path, clock: ManualClock) -> Async
         await database.close()
 
 
-async def counted(database: Database, opened: OpenedSession) -> int:
+async def counted(database: Database, opened: Session) -> int:
     [row] = await database.query(COUNT, opened.tables)
     return int(row["n"])
 
@@ -91,7 +91,7 @@ async def test_only_what_is_gone_is_fetched_again(
     for key in keys:
         await store.put(key, key.encode())
     cache = LocalCache(cache_folder, 1 << 20)
-    paths = await cache.hold(store, keys)
+    paths = await cache.hold(store, {key: len(key) for key in keys})
     assert cache.has(store, keys)
     lose(cache_folder, "object-1")
     assert not cache.has(store, keys)

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest_scene import (
+from raykeeper.history.ingest.tables import state_column
+from raykeeper.rayevents.states import TASK_STATES
+from support.ingest_scene import (
     START_NS,
     Event,
     LocalTables,
@@ -28,7 +30,6 @@ from ingest_scene import (
     timestamp,
     worker_lifecycle,
 )
-from raykeeper.history.tables import TASK_STATES, state_column
 
 TASKS = [task_id(number) for number in range(1, 4)]
 WORKERS = ["c1" * 28, "c2" * 28]

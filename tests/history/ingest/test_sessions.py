@@ -12,9 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from clocks import ManualClock
-from conditions import eventually, until
-from ingest_scene import (
+from raykeeper.clock import SystemClock
+from raykeeper.errors import Unavailable
+from raykeeper.history.ingest import batches, table_builder
+from raykeeper.history.ingest.follower import sweep_tables
+from raykeeper.history.ingest.manifests import newest_manifest
+from raykeeper.history.ingest.session import Session
+from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
+from raykeeper.history.ingest.worker import WorkerProcess
+from raykeeper.history.query.database import Database
+from raykeeper.layout.keys import LogIndexKey, SessionId, end_record_key, manifests_prefix
+from raykeeper.storage.store import ObjectStore
+from support.clocks import ManualClock
+from support.conditions import eventually, until
+from support.ingest_scene import (
     HEAD,
     SESSION,
     WORKER_NODE,
@@ -29,17 +40,6 @@ from ingest_scene import (
     task_id,
     worker_lifecycle,
 )
-from raykeeper.clock import SystemClock
-from raykeeper.errors import Unavailable
-from raykeeper.history.database import Database
-from raykeeper.history.ingest import batches, making
-from raykeeper.history.ingest.child import ChildWorkbench
-from raykeeper.history.ingest.manifests import newest_manifest
-from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
-from raykeeper.history.ingest.sweeping import sweep_tables
-from raykeeper.history.opened import OpenedSession
-from raykeeper.layout.keys import LogIndexKey, SessionId, end_record_key, manifests_prefix
-from raykeeper.storage.store import ObjectStore
 
 NOW = datetime.now(UTC)
 
@@ -58,7 +58,7 @@ async def replica(store: ObjectStore, folder: Path, clock: ManualClock | None = 
         await sessions.close()
 
 
-async def opened_tasks(opened: OpenedSession) -> int:
+async def opened_tasks(opened: Session) -> int:
     await opened.tables.fetch(["tasks"])
     return len(read_rows(opened.tables["tasks"]))
 
@@ -70,7 +70,7 @@ async def published(sessions: Sessions, store: ObjectStore, number: int) -> None
         found = await newest_manifest(store, SESSION)
         return found is not None and found.number >= number
 
-    await eventually(is_there, seconds=60)
+    await eventually(is_there)
 
 
 async def ended_session(store: ObjectStore, segments: int = 3) -> None:
@@ -201,22 +201,22 @@ async def test_an_ingest_that_was_killed_goes_on_where_it_was(
     monkeypatch.setattr(batches, "SMALL_BYTES", 0)
     monkeypatch.setattr(batches, "BATCH_BYTES", 1)  # each segment is a batch
     await ended_session(store, segments=4)
-    children: list[ChildWorkbench] = []
-    start = ChildWorkbench.start
+    children: list[WorkerProcess] = []
+    start = WorkerProcess.start
 
-    async def remembered(*arguments: object) -> ChildWorkbench:
+    async def remembered(*arguments: object) -> WorkerProcess:
         children.append(await start(*arguments))  # type: ignore[arg-type]  # whatever start takes
         return children[-1]
 
-    monkeypatch.setattr(ChildWorkbench, "start", remembered)
+    monkeypatch.setattr(WorkerProcess, "start", remembered)
     async with replica(store, tmp_path / "a") as sessions:
         opening = asyncio.create_task(sessions.open(SESSION))
         done = tmp_path / "a" / "work"
-        await until(lambda: list(done.glob("*/partial-*/*/report.json")), seconds=60)
+        await until(lambda: list(done.glob("*/partial-*/*/report.json")))
         os.kill(children[0].pid, signal.SIGKILL)
         with suppress(Unavailable):
             await opening
-        await until(lambda: sessions.is_idle(SESSION), seconds=60)
+        await until(lambda: sessions.is_idle(SESSION))
         assert list(done.glob("*/partial-*/*/report.json"))
         opened = await sessions.open(SESSION)
         assert (opened.is_final, await opened_tasks(opened), opened.gaps) == (True, 4, ())
@@ -256,7 +256,7 @@ QUESTIONS = (
 )
 
 
-async def asked(folder: Path, opened: OpenedSession) -> list[list[dict[str, object]]]:
+async def asked(folder: Path, opened: Session) -> list[list[dict[str, object]]]:
     database = Database(folder)
     try:
         return [await database.query(question, opened.tables) for question in QUESTIONS]
@@ -280,7 +280,7 @@ async def test_a_tailed_session_answers_as_one_that_was_merged_as_a_whole(
     ]
     clock = ManualClock(now=NOW)
     await put_records(store, NOW, is_ended=False)
-    monkeypatch.setattr(making, "is_worth_folding", lambda *_: False)
+    monkeypatch.setattr(table_builder, "is_worth_folding", lambda *_: False)
     async with replica(store, tmp_path / "tailing", clock) as tailing:
         for number, found in enumerate(looks):
             await put_segment(store, number, found)

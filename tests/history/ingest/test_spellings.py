@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ingest_scene import LocalTables, Row, segment
-from raycapture import ASKED_AT, NODES, RayCapture
 from raykeeper.rayevents.spelling import in_usual_names
+from support.ingest_scene import LocalTables, Row, segment
+from support.raycapture import ASKED_AT, NODES, RayCapture
 
 HUMP = re.compile(r"([A-Z])")
 PEOPLES_WORDS = (

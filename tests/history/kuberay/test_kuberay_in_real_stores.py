@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from ingest_scene import HEAD, WORKER_NODE, finished_task
-from kuberay_buckets import OF_A_JOB, PLAIN, KubeRayBucket
-from object_store_settings import EVERY_STORE, Stores
 from raykeeper.clock import SystemClock
-from raykeeper.history.importing.frombucket import BucketImport
-from raykeeper.history.kuberay.overlay import KubeRayOverlay
-from raykeeper.history.kuberay.rawpacks import FRAME_BYTES
-from raykeeper.history.logs.logstore import LogStore
+from raykeeper.history.commands.import_sessions.from_bucket import BucketImport
+from raykeeper.history.logs.store import LogStore
+from raykeeper.history.store.kuberay.objects import FRAME_BYTES
+from raykeeper.history.store.kuberay.overlay import KubeRayOverlay
 from raykeeper.layout.keys import EventSegmentKey, PolledKey
 from raykeeper.layout.polled import decode_polled
 from raykeeper.layout.segments import read_lines
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.store import ObjectStore
+from support.ingest_scene import HEAD, WORKER_NODE, finished_task
+from support.kuberay_buckets import OF_A_JOB, PLAIN, KubeRayBucket
+from support.object_store_settings import EVERY_STORE, Stores
 
 PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
 LOG = b"0123456789abcde\n" * (FRAME_BYTES // 16 + 1000)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from asking import ask
-from ingest_scene import local_store
-from kuberay_buckets import OF_A_JOB, PLAIN, KubeRayBucket
-from kuberay_client import kuberay_client
-from raykeeper.history.kuberay.keys import KubeRayPlace
+from raykeeper.history.store.kuberay.keys import KubeRayPlace
 from raykeeper.layout.keys import PolledKey, session_record_key
 from raykeeper.layout.polled import encode_polled, polled_body, polled_name
 from raykeeper.layout.records import PolledAnswer, SessionRecord, encode_record
-from whole_history import built_server
+from support.asking import ask
+from support.ingest_scene import local_store
+from support.kuberay_buckets import OF_A_JOB, PLAIN, KubeRayBucket
+from support.kuberay_client import kuberay_client
+from support.whole_history import built_server
 
 KEPT = "/api/v0/shares?team=a&detail=1"
 SLASHED = "/api/my__shares/"

@@ -12,12 +12,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_scene import local_store
-from kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLACES, PLAIN, to_event_file
-from raykeeper.history.kuberay.adapted import AdaptedLog
-from raykeeper.history.kuberay.contents import adapt_session
-from raykeeper.history.kuberay.eventfiles import SegmentMaker
-from raykeeper.history.kuberay.keys import (
+from raykeeper.history.store.kuberay.contents import adapt_session
+from raykeeper.history.store.kuberay.keys import (
+    KNOWN_PATHS,
     EventFile,
     FetchedAnswer,
     KubeRayPlace,
@@ -25,14 +22,25 @@ from raykeeper.history.kuberay.keys import (
     parse_marker,
     parse_object,
     possible_places,
+    to_path,
+    to_stored_name,
 )
-from raykeeper.history.kuberay.nodetraces import trace_session
-from raykeeper.history.kuberay.polledpaths import KNOWN_PATHS, to_path, to_stored_name
-from raykeeper.history.kuberay.rawpacks import BLOCK_BYTES, FRAME_BYTES, RawPack, raw_frame, raw_frame_size
+from raykeeper.history.store.kuberay.nodes import trace_session
+from raykeeper.history.store.kuberay.objects import (
+    BLOCK_BYTES,
+    FRAME_BYTES,
+    AdaptedLog,
+    RawPack,
+    SegmentMaker,
+    raw_frame,
+    raw_frame_size,
+)
 from raykeeper.layout.keys import EventSegmentKey, LogPackKey, parse_sealed_key
 from raykeeper.layout.packs import parse_index, read_frame
 from raykeeper.layout.segments import TornSegment, read_lines
 from raykeeper.storage.store import ObjectStat
+from support.ingest_scene import local_store
+from support.kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLACES, PLAIN, to_event_file
 
 NODE, OTHER = "aa" * 28, "bb" * 28
 THEN = datetime(2026, 11, 15, 20, 15, tzinfo=UTC)

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from asking import ask
-from clocks import ManualClock
-from ingest_scene import finished_task, local_store, read_rows
-from kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLACES, PLAIN, EventForm, KubeRayBucket
-from raycapture import ASKED_AT, HEAD, NODES, WORKER, RayCapture, put_into
 from raykeeper.clock import SystemClock
+from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
-from raykeeper.history.kuberay.keys import KubeRayPlace
-from raykeeper.history.kuberay.overlay import KubeRayOverlay
-from raykeeper.history.opened import OpenedSession
+from raykeeper.history.store.kuberay.keys import KubeRayPlace
+from raykeeper.history.store.kuberay.overlay import KubeRayOverlay
 from raykeeper.layout.keys import EventSegmentKey, SessionId
 from raykeeper.storage.store import ObjectStore
-from whole_history import built_server
+from support.asking import ask
+from support.clocks import ManualClock
+from support.ingest_scene import finished_task, local_store, read_rows
+from support.kuberay_buckets import OF_A_JOB, OF_A_SERVICE, OPENED_NS, PLACES, PLAIN, EventForm, KubeRayBucket
+from support.raycapture import ASKED_AT, HEAD, NODES, WORKER, RayCapture, put_into
+from support.whole_history import built_server
 
 PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
 SERVE = "/api/serve/applications/"
@@ -44,7 +44,7 @@ async def fill(bucket: KubeRayBucket, capture: RayCapture) -> None:
 
 
 @asynccontextmanager
-async def opened(store: ObjectStore, session: SessionId, folder: Path) -> AsyncIterator[OpenedSession]:
+async def opened(store: ObjectStore, session: SessionId, folder: Path) -> AsyncIterator[Session]:
     sessions = Sessions(store, SystemClock(), SessionsSettings(folder, patience=timedelta(minutes=1)))
     try:
         yield await sessions.open(session)
@@ -52,7 +52,7 @@ async def opened(store: ObjectStore, session: SessionId, folder: Path) -> AsyncI
         await sessions.close()
 
 
-async def rows(session: OpenedSession, table: str) -> list[dict[str, Any]]:
+async def rows(session: Session, table: str) -> list[dict[str, Any]]:
     """JSON in them is compared by value: KubeRay's collector writes the keys in another order."""
     await session.tables.fetch([table])
     found = [{name: by_value(value) for name, value in row.items()} for row in read_rows(session.tables[table])]

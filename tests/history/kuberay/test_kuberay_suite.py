@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kuberay_client import KubeRayClient
-from kuberay_suite_sessions import LAYOUTS, Layout, entered, fill_bucket
-from raycapture import HEAD, NODES, SESSION, WORKER, RayCapture
+from support.kuberay_client import KubeRayClient
+from support.kuberay_suite_sessions import LAYOUTS, Layout, entered, fill_bucket
+from support.raycapture import HEAD, NODES, SESSION, WORKER, RayCapture
 
 FILE = "/api/v0/logs/file"
 RAYLET = f"node_id={HEAD.node_id}&filename=raylet.out"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kuberay_client import KubeRayClient
-from kuberay_suite_sessions import entered, fill_bucket
-from raycapture import HEAD, SESSION, RayCapture
+from support.kuberay_client import KubeRayClient
+from support.kuberay_suite_sessions import entered, fill_bucket
+from support.raycapture import HEAD, SESSION, RayCapture
 
 
 @pytest.fixture

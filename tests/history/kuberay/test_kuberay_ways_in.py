@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from history_scene import SESSION, STARTED_AT, Scene, a_scene, put_beat, put_end, put_session, session_url
-from kuberay_client import KubeRayClient, kuberay_client
-from raykeeper.history.app import make_app
+from raykeeper.history.http.app import make_app
 from raykeeper.layout.keys import SessionId
+from support.history_scene import SESSION, STARTED_AT, Scene, a_scene, put_beat, put_end, put_session, session_url
+from support.kuberay_client import KubeRayClient, kuberay_client
 
 LATER = SessionId("team-a", "train", "session_2026-11-15_22-00-00_000000_9")
 ENTER = "/enter_cluster/team-a/raycluster/train"
@@ -125,7 +125,7 @@ async def test_a_deleted_cluster_is_not_live_while_its_pods_still_end(scene: Sce
     kubernetes = Kubernetes()
     await put_session(scene.store)
     await put_beat(scene.store)
-    async with kuberay_client(make_app(replace(scene.parts, presence=kubernetes))) as client:
+    async with kuberay_client(make_app(replace(scene.history, presence=kubernetes))) as client:
         assert (await client.listed("team-a", "train"))["sessionName"] == "live"
         kubernetes.gone.add(("team-a", "train"))
         assert (await client.listed("team-a", "train"))["sessionName"] == SESSION.session

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bed.control_plane import ControlPlane
-from clocks import ManualClock
-from kube_clients import connected
-from observed_kubernetes import KubernetesScene
-from raykeeper.history.kuberayapi.presence import KubernetesPresence
+from raykeeper.history.http.kuberay_api.presence import KubernetesPresence
+from support.clocks import ManualClock
+from support.kube_clients import connected
+from support.observed_kubernetes import KubernetesScene
 
 pytestmark = pytest.mark.bed
 

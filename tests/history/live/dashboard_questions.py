@@ -1,4 +1,4 @@
-"""What a live dashboard is asked before its cluster ends: lists, single things, summaries, pages, time lines, logs."""
+"""What a live dashboard is asked before its cluster ends: lists, single things, summaries, pages, timelines, logs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
-from ray_clusters import TOKEN, RayCluster
-from raycapture import Recorded
+from support.ray_clusters import TOKEN, RayCluster
+from support.raycapture import Recorded
 
 ASK_SECONDS = 60.0
 KINDS = ("actors", "jobs", "nodes", "placement_groups", "workers", "tasks", "objects", "runtime_envs")

@@ -15,15 +15,15 @@ from bed.rayenv import RAY_VERSION
 from bed.waiting import wait_until
 from collector.whole.ray_lives import RayLife, a_ray_life
 from history.live.dashboard_questions import Questions
-from raycapture import Recorded
 from raykeeper.layout.keys import SessionId, node_record_key
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
+from support.raycapture import Recorded
 
 WORK = Path(__file__).with_name("programs") / "work_that_fails.py"
 REST_SECONDS = 2.0  # Ray tells of changes once a second
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 PATIENT = {"RAY_idle_worker_killing_time_threshold_ms": "600000"}
 """Where a worker ends for being idle before its last task's end was told, Ray counts that task as failed."""
 LATER_SECONDS = 600.0  # a head that was lost is silent after 90 seconds, and final after five minutes
@@ -87,7 +87,7 @@ def _wait_for_polls(life: RayLife, answers: list[Recorded]) -> None:
 
 def _stop(life: RayLife) -> None:
     """As the kubelet ends a pod: Ray first, then the collector, which outlives it."""
-    life.head.process.stop(timeout=30.0)
+    life.head.process.stop(timeout=120.0)
     life.head.kill()
     assert life.head_collector.end() == 0, life.head_collector.output.read_text()
 

@@ -12,11 +12,11 @@ from typing import Any, cast
 
 import pytest
 
-from answer_differences import Review, differences, read_reviewed, trace_by_task
-from asking import ask
 from bed.fixtures import run_folder
 from history.live.recorded_lives import End, RecordedLife, a_recorded_life
-from whole_history import whole_server
+from support.answer_differences import Review, differences, read_reviewed, trace_by_task
+from support.asking import ask
+from support.whole_history import whole_server
 
 REVIEWED = Path(__file__).parent / "live_differences.yaml"
 FAILURES = {
@@ -30,7 +30,7 @@ FAILURES = {
 
 pytestmark = [
     pytest.mark.bed,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(os.geteuid() != 0, reason="a worker's own folder needs a mount namespace, so root"),
 ]
 
@@ -57,7 +57,7 @@ async def test_a_dead_cluster_says_what_ray_said_last_but_for_reviewed_differenc
                 theirs, ours = trace_by_task(theirs), trace_by_task(ours)
             whole = ({"status": recorded.status, "body": theirs}, {"status": answered.status, "body": ours})
             review.look_at(differences(recorded.name, *whole))
-    assert [str(difference) for difference in review.unexplained] == []
+    assert not review.unexplained, "\n".join(map(str, review.unexplained))
     assert review.unused() == []
     assert {(row["name"], row["state"], row["error_type"]) for row in last_rows(life, "tasks")} >= FAILURES
     assert {row["state"] for row in last_rows(life, "actors")} == {"ALIVE", "DEAD"}

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from counting_stores import CountingStore
-from history_scene import HEAD_ID, SEALED_NS, SESSION
-from log_scene import collections, facts, looked
 from raykeeper.history.logs.collected import COLLECTED_FROM
 from raykeeper.layout.keys import LogPackKey
 from raykeeper.layout.packs import Gap, PackWriter
+from support.counting_stores import CountingStore
+from support.history_scene import HEAD_ID, SEALED_NS, SESSION
+from support.log_scene import collections, facts, looked
 
 paths = st.sampled_from(["raylet.out", "raylet.out.1", "worker.err"])
 generations = st.sampled_from(["1-1", "2-2", "3-1"])

@@ -9,22 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import ingest_scene
-from clocks import ManualClock
-from conditions import until
-from counting_stores import Asked, CountingStore, FullStore, ReadOnlyStore
-from history_scene import HEAD_ID, SEALED_NS, SESSION, STARTED_AT, WORKER_ID, PackBuilder, local_store
-from ingest_scene import finished_task, put_records, put_segment
-from kuberay_buckets import PLAIN, KubeRayBucket
-from log_scene import LATER, PACKS, collections, facts, fill, looked, settled, write_pack
-from object_store_settings import Stores
-from raykeeper.history.deleting import Deletion
-from raykeeper.history.kuberay.overlay import KubeRayOverlay
-from raykeeper.history.logs.collected import COLLECTED_FROM, CollectedIndexes, NodeCollections
-from raykeeper.history.logs.collecting import Collecting
-from raykeeper.history.logs.logstore import LogStore
-from raykeeper.history.program import built_parts
+from raykeeper.history.commands.delete import Deletion
+from raykeeper.history.logs.collected import COLLECTED_FROM, CollectedIndexes, Collecting, NodeCollections
+from raykeeper.history.logs.store import LogStore
+from raykeeper.history.program import open_history
 from raykeeper.history.settings import HistorySettings, HistoryStoreSettings
+from raykeeper.history.store.kuberay.overlay import KubeRayOverlay
 from raykeeper.layout import logindexes
 from raykeeper.layout.keys import LogPackKey, log_indexes_prefix, parse_log_index_key
 from raykeeper.layout.logindexes import copied_index
@@ -33,6 +23,15 @@ from raykeeper.layout.packs import Frame, PackIndex
 from raykeeper.storage.errors import StoreUnavailable
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
+from support import ingest_scene
+from support.clocks import ManualClock
+from support.conditions import until
+from support.counting_stores import Asked, CountingStore, FullStore, ReadOnlyStore
+from support.history_scene import HEAD_ID, SEALED_NS, SESSION, STARTED_AT, WORKER_ID, PackBuilder, local_store
+from support.ingest_scene import finished_task, put_records, put_segment
+from support.kuberay_buckets import PLAIN, KubeRayBucket
+from support.log_scene import LATER, PACKS, collections, facts, fill, looked, settled, write_pack
+from support.object_store_settings import Stores
 
 
 @pytest.fixture
@@ -105,10 +104,10 @@ async def test_the_first_replica_that_ingests_a_final_session_collects_its_index
     for number in range(PACKS):
         write_pack(folder, time.time_ns(), number, ingest_scene.SESSION)
     (tmp_path / "cache").mkdir()
-    async with built_parts(
+    async with open_history(
         HistorySettings(HistoryStoreSettings(url)), parse_store_url(url, {}), tmp_path / "cache"
-    ) as parts:
-        await parts.sessions.open(ingest_scene.SESSION)
+    ) as history:
+        await history.sessions.open(ingest_scene.SESSION)
         await until(lambda: collections(folder, ingest_scene.SESSION))
 
 

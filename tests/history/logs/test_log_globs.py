@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from raykeeper.history.logs.globs import InvalidPattern, matching_names
-from raykeeper.history.logs.groups import group_of
+from raykeeper.history.logs.names import InvalidPattern, group_of, matching_names
 
 FILES = (
     "raylet.out",
@@ -73,13 +74,12 @@ def test_a_pattern_that_leads_outside_or_is_none_is_refused(pattern: str) -> Non
         matching_names(FILES, pattern)
 
 
-@settings(deadline=2000)
 @given(st.text("*a?[]!-/.", max_size=40))
 def test_no_pattern_takes_long_or_breaks(pattern: str) -> None:
-    try:
+    began = time.process_time()
+    with contextlib.suppress(InvalidPattern):
         matching_names(["a" * 200, "a/" * 20 + "a"], pattern)
-    except InvalidPattern:
-        return
+    assert time.process_time() - began < 2.0
 
 
 def test_a_pattern_full_of_stars_takes_no_time() -> None:

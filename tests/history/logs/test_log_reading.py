@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clocks import ManualClock
-from history_scene import HEAD_ID, SESSION, PackBuilder, local_store
-from raykeeper.history.logs.ansi import without_codes
 from raykeeper.history.logs.indexes import PackIndexes
-from raykeeper.history.logs.logstore import LogStore
-from raykeeper.history.logs.reading import LogReader
+from raykeeper.history.logs.query import without_codes
+from raykeeper.history.logs.reader import LogReader
+from raykeeper.history.logs.store import LogStore
 from raykeeper.layout.logs import DELETED, StoredLog
 from raykeeper.layout.packs import Gap
+from raykeeper.storage.backends.backend import StoreSettings
+from raykeeper.storage.backends.local import LOCAL
 from raykeeper.storage.local.localstore import LocalStore
-from raykeeper.storage.settings.storesettings import StoreSettings
 from raykeeper.storage.store import ObjectStore
+from support.clocks import ManualClock
+from support.history_scene import HEAD_ID, SESSION, PackBuilder, local_store
 
 
 async def text_of(logs: LogStore, path: str, start: int = 0, end: int | None = None) -> bytes:
@@ -64,7 +65,7 @@ class RangesStore(LocalStore):
     """A store that knows which ranges it was asked for."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(StoreSettings("local", str(folder)))
+        super().__init__(StoreSettings(LOCAL, str(folder)))
         self.ranges: list[tuple[int, int]] = []
 
     async def read_range(self, key: str, offset: int, length: int) -> bytes:
@@ -231,7 +232,7 @@ async def test_a_tail_reads_only_the_end_of_a_long_file(store: ObjectStore, fold
     for tick in range(200):
         packs.add("long.log", line * 100, offset=tick * 10_000)
         await packs.put()
-    counting = CountingReads(StoreSettings("local", str(folder)))
+    counting = CountingReads(StoreSettings(LOCAL, str(folder)))
     logs = LogStore(counting, clock)
     stored = (await logs.files(SESSION, HEAD_ID)).by_path["long.log"]
     counting.reads = 0

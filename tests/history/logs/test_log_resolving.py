@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,21 +10,22 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from asking import ask
-from history_scene import (
+from raykeeper.history.ingest.session import FixedTables
+from raykeeper.history.ingest.tables import ACTOR_TRANSITIONS_TYPE, ACTORS, JOBS, NODES, TASKS, Table
+from raykeeper.layout.records import SessionRecord
+from support.asking import ask
+from support.history_scene import (
     HEAD_ID,
     SESSION,
     STARTED_AT,
     WORKER_ID,
-    OpenedPlainly,
     PackBuilder,
     Scene,
     a_scene,
+    opened_plainly,
     put_session,
     session_url,
 )
-from raykeeper.history.tables import ACTOR_TRANSITIONS_TYPE, ACTORS, NODES, TASKS, Table
-from raykeeper.layout.records import SessionRecord
 
 ACTOR_ID, TASK_ID = "ac" * 16, "da" * 24
 FIRST, SECOND = "11" * 28, "22" * 28
@@ -43,11 +45,11 @@ class Rows:
         file = self._folder / f"{table.name}.parquet"
         with duckdb.connect() as connection:
             connection.execute(f"COPY (SELECT {columns}) TO '{file}' (FORMAT parquet)")
-        opened = self._scene.sessions.opened.get(SESSION, OpenedPlainly(SESSION))
+        opened = self._scene.sessions.opened.get(SESSION, opened_plainly(SESSION))
         names = {"namespace": SESSION.namespace, "cluster": SESSION.cluster, "session": SESSION.session}
         record = SessionRecord(**names, started_at=STARTED_AT, recorded_at=STARTED_AT, ray_version=ray_version)
         tables = {**opened.tables, table.name: (file,)}
-        self._scene.sessions.opened[SESSION] = replace(opened, record=record, tables=tables)
+        self._scene.sessions.opened[SESSION] = replace(opened, record=record, tables=FixedTables(tables))
 
 
 @pytest.fixture
@@ -120,6 +122,29 @@ async def test_a_task_that_never_said_where_its_output_ends_shows_it_to_the_end(
     assert await log_of(scene, f"task_id={TASK_ID}") == "mine\n"
     assert await log_of(scene, f"task_id={TASK_ID}&lines=1") == "mine\n"
     assert (await log_of(scene, f"task_id={TASK_ID}&attempt_number=1")).endswith(f"{TASK_ID}(1)")
+
+
+async def test_a_tasks_output_is_found_where_ray_moved_it(scene: Scene, rows: Rows) -> None:
+    """Ray's log monitor moves files of dead workers to `logs/old/`; the live dashboard then finds nothing."""
+    path = f"/mnt/elsewhere/{SESSION.session}/logs/worker-{FIRST}-02000000-17.out"
+    packs = PackBuilder(scene.store)
+    packs.add(f"old/worker-{FIRST}-02000000-17.out", b"another's\nmine\nanother's")
+    await packs.put()
+    rows.have(TASKS, {**TASK, "stdout_file": f"'{path}'", "stdout_start": "10", "stdout_end": "15"})
+    assert await log_of(scene, f"task_id={TASK_ID}") == "mine\n"
+
+
+async def test_a_deleted_job_has_the_end_that_rays_event_file_tells(scene: Scene, rows: Rows) -> None:
+    """`ray job delete` takes a job out of the dashboard's list; its driver's events stay."""
+    message = "Completed a ray job gone with a status FAILED. exit code 17"
+    line = {"event_id": "e", "message": message, "timestamp": "1794000000", "custom_fields": {"submission_id": "gone"}}
+    packs = PackBuilder(scene.store)
+    packs.add("events/event_JOBS.log", json.dumps(line).encode() + b"\n")
+    await packs.put()
+    scene.sessions.have_polled(SESSION, "/api/jobs/", [])
+    rows.have(JOBS, {"job_id": "'02000000'", "submission_id": "'gone'", "has_definition": "true", "created_ns": "1"})
+    [job] = (await ask(scene.app, f"{session_url()}/api/jobs/")).body
+    assert (job["submission_id"], job["status"], job["message"]) == ("gone", "FAILED", "exit code 17")
 
 
 async def test_a_range_outside_of_a_file_is_empty(scene: Scene, rows: Rows) -> None:

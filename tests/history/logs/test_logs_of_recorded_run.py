@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from asking import Answered, ask
-from goldenserver import golden_server
-from goldensession import Moments
-from raycapture import MOMENTS, SESSION, WORKER, Moment, RayCapture, Recorded
+from support.asking import Answered, ask
+from support.goldenserver import golden_server
+from support.goldensession import Moments
+from support.raycapture import MOMENTS, SESSION, WORKER, Moment, RayCapture, Recorded
 
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
 EMPTY_FOLDERS = {"nsight/", "profiles/", "rocprof_sys/", "old/"}

@@ -8,9 +8,22 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from clocks import ManualClock
-from conditions import until
-from observer_scene import (
+from raykeeper.api.meta import ObjectKey
+from raykeeper.backoff import Backoff
+from raykeeper.history.observer.closer import LATE_SECONDS, STUCK_SECONDS, Closer, ClosingPace, Notes, ending_of
+from raykeeper.history.observer.metrics import ObserverMetrics
+from raykeeper.history.observer.observer import ClusterSink, PodSink
+from raykeeper.history.observer.outbox import Outbox
+from raykeeper.history.observer.rayjobs import RayJobs
+from raykeeper.history.observer.recorder import Recorder
+from raykeeper.history.observer.roster import Roster, Sight
+from raykeeper.history.observer.session_ends import SessionEnds
+from raykeeper.history.store.heartbeats import StoreClock
+from raykeeper.layout.keys import OBSERVED_PREFIX, ClusterId, ObservedKey
+from raykeeper.layout.records import CLUSTER_DELETED, CLUSTER_SUSPENDED, HEAD_LOST
+from support.clocks import ManualClock
+from support.conditions import until
+from support.observer_scene import (
     CLUSTER,
     StoreWithOutages,
     closing_of,
@@ -19,20 +32,6 @@ from observer_scene import (
     put_head_beat,
     put_session_of,
 )
-from raykeeper.api.meta import ObjectKey
-from raykeeper.history.observer.closing import Closer, ClosingPace
-from raykeeper.history.observer.ending import LATE_SECONDS, STUCK_SECONDS, ending_of
-from raykeeper.history.observer.metrics import ObserverMetrics
-from raykeeper.history.observer.notes import Notes
-from raykeeper.history.observer.outbox import Outbox
-from raykeeper.history.observer.recording import Recorder
-from raykeeper.history.observer.roster import Roster, Sight
-from raykeeper.history.observer.sessionends import SessionEnds
-from raykeeper.history.observer.sinks import ClusterSink, PodSink
-from raykeeper.history.storeclock import StoreClock
-from raykeeper.kube.backoff import Backoff
-from raykeeper.layout.keys import OBSERVED_PREFIX, ClusterId, ObservedKey
-from raykeeper.layout.records import CLUSTER_DELETED, CLUSTER_SUSPENDED, HEAD_LOST
 
 TRAIN = ObjectKey("team-a", "train")
 HEAD = ObjectKey("team-a", "train-head")
@@ -55,7 +54,7 @@ class Scene:
             lambda: self.is_leading,
             ClosingPace(retry=Backoff(base=0.01, limit=0.01)),
         )
-        recorder = Recorder(roster, Outbox(), self.clock, self.closer.look_at)
+        recorder = Recorder(roster, Outbox(), RayJobs(self.clock), self.clock, self.closer.look_at)
         self.clusters, self.pods = ClusterSink(recorder), PodSink(recorder)
 
     async def settle(self, seconds: float = 10.0) -> None:

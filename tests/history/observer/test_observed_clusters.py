@@ -9,19 +9,19 @@ import pytest
 
 from bed.control_plane import ControlPlane
 from bed.kwok import Kwok
-from conditions import eventually
-from kube_clients import connected
-from observed_kubernetes import KubernetesScene, facts_of, observed, when_closed
-from observer_scene import closing_of, put_head_beat, put_session_of
-from operating import operating
-from raycluster_scene import Scene, a_group, a_raycluster
-from raykeeper.history.kubefacts.merged import newest_pods
-from raykeeper.history.observer import leading
+from raykeeper.history.observer import leader
+from raykeeper.history.store.kube_facts import newest_pods
 from raykeeper.layout.keys import ClusterId
 from raykeeper.layout.records import CLUSTER_DELETED, CLUSTER_SUSPENDED, HEAD_LOST
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.observed_kubernetes import KubernetesScene, facts_of, observed, when_closed
+from support.observer_scene import closing_of, put_head_beat, put_session_of
+from support.operating import operating
+from support.raycluster_scene import Scene, a_group, a_raycluster
 
 SECRET = "hunter2-hunter2"
 OOM_KILLED = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-11-15T19:12:30Z"}
@@ -140,13 +140,13 @@ async def test_a_cluster_of_the_operators_is_closed_when_it_is_suspended_and_ope
             closed = await closing_of(store, session)
             return closed is not None and closed.reason == CLUSTER_DELETED
 
-        await eventually(deleted, seconds=60)
+        await eventually(deleted)
 
 
 async def test_without_rights_it_waits_and_begins_once_they_are_given(
     scene: KubernetesScene, folder: Path, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leading, "FORBIDDEN_SECONDS", 0.2)
+    monkeypatch.setattr(leader, "FORBIDDEN_SECONDS", 0.2)
     cluster = scene.make_cluster("train")
     kubeconfig = scene.plane.kubeconfig("observer", token=scene.plane.token(scene.namespace), namespace=scene.namespace)
     async with observed(kubeconfig, scene.namespace, folder) as observation:

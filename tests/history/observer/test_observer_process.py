@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
@@ -18,34 +14,19 @@ from bed.control_plane import ControlPlane
 from bed.crds import install_ray_crds
 from bed.fixtures import make_namespace
 from bed.minio import Minio
-from collector_stores import s3_environment
-from conditions import eventually
-from observed_kubernetes import KubernetesScene, facts_of, observed, when_closed
-from observer_scene import put_session_of
-from raykeeper.history.kubefacts.merged import newest_pods
+from raykeeper.history.store.kube_facts import newest_pods
 from raykeeper.layout.keys import ClusterId
 from raykeeper.layout.records import CLUSTER_DELETED
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
+from support.collector_stores import s3_environment
+from support.conditions import eventually
+from support.observed_kubernetes import NOBODY, KubernetesScene, facts_of, history, observed, when_closed
+from support.observer_scene import put_session_of
 
-COMMAND = (sys.executable, "-m", "raykeeper.cli.main", "history", "--bind=127.0.0.1:0", "--kubernetes-facts=on")
 PHASES = ("Pending", "Running", "Failed")
-
-
-@contextmanager
-def history(folder: Path, flags: Sequence[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A real history server, ended with the test."""
-    folder.mkdir(exist_ok=True)
-    with (folder / "log").open("ab") as output:
-        command = [*COMMAND, f"--cache-dir={folder}/cache", *flags]
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 async def test_a_history_server_observes_says_so_in_its_metrics_and_gives_the_lease_back(
@@ -59,7 +40,7 @@ async def test_a_history_server_observes_says_so_in_its_metrics_and_gives_the_le
     )
     cluster = scene.make_cluster("train")
     with history(tmp_path / "server", flags, {}) as server:
-        await eventually(lambda: _is_noted(store, cluster), seconds=60)
+        await eventually(lambda: _is_noted(store, cluster))
         await eventually(lambda: _has_metric(tmp_path / "server", "raykeeper_observer_facts_total 1.0"))
         assert await _has_metric(tmp_path / "server", 'leader_election_master_status{name="raykeeper-history-')
     assert server.returncode == 0
@@ -80,16 +61,16 @@ async def test_a_server_that_was_killed_goes_on_where_it_was(
         f"--kubernetes-namespaces={namespace}",
     )
     kept, deleted = scene.make_cluster("kept"), scene.make_cluster("deleted")
-    scene.make_pod(kept, "kept-head", "head")
+    scene.make_pod(kept, "kept-head", "head", scheduler=NOBODY)
     open_session, session = await put_session_of(store, kept), await put_session_of(store, deleted)
     with history(tmp_path / "first", flags, {}) as first:
-        await eventually(lambda: _is_noted(store, kept, deleted), seconds=60)
+        await eventually(lambda: _is_noted(store, kept, deleted))
         first.send_signal(signal.SIGKILL)
     scene.delete_cluster(deleted)
     scene.patch_status("kept-head", phase="Failed", reason="Evicted", message="low on memory")
     with history(tmp_path / "second", flags, {}):
-        assert (await when_closed(store, session, seconds=60)).reason == CLUSTER_DELETED
-        await eventually(lambda: _says(store, kept, "Evicted"), seconds=60)
+        assert (await when_closed(store, session)).reason == CLUSTER_DELETED
+        await eventually(lambda: _says(store, kept, "Evicted"))
     assert await store.find(f"{open_session.prefix}closed.json") is None  # its head was never seen alive by this one
     [pod] = newest_pods((await facts_of(store, kept)).pods)
     assert (pod.phase, pod.reason, pod.message) == ("Failed", "Evicted", "low on memory")
@@ -103,7 +84,7 @@ async def test_a_restarted_api_server_that_forgot_its_history_costs_nothing(
     await asyncio.to_thread(make_namespace, own_control_plane, "observed")
     scene, store = KubernetesScene(own_control_plane, "observed"), _folder_store(tmp_path)
     cluster = scene.make_cluster("train")
-    scene.make_pod(cluster, "train-head", "head")
+    scene.make_pod(cluster, "train-head", "head", scheduler=NOBODY)
     gone = scene.make_cluster("gone")
     session = await put_session_of(store, gone)
     async with observed(scene.observers_kubeconfig(), "observed", tmp_path):
@@ -115,8 +96,8 @@ async def test_a_restarted_api_server_that_forgot_its_history_costs_nothing(
         own_control_plane.apiserver.start()
         await asyncio.to_thread(own_control_plane.wait_ready, 180)  # meanwhile the lease is lost
         scene.patch_status("train-head", phase="Failed", reason="NodeLost")
-        await eventually(lambda: _says(store, cluster, "NodeLost"), seconds=90)
-        assert (await when_closed(store, session, seconds=90)).reason == CLUSTER_DELETED
+        await eventually(lambda: _says(store, cluster, "NodeLost"))
+        assert (await when_closed(store, session)).reason == CLUSTER_DELETED
     facts = await facts_of(store, cluster)
     assert facts.is_complete
     assert [pod.phase for pod in facts.pods] == ["Pending", "Failed"]
@@ -141,14 +122,14 @@ async def _lose_bucket(minio: Minio, scene: KubernetesScene, folder: Path) -> No
     flags = (f"--kubeconfig={scene.observers_kubeconfig()}", f"--kubernetes-namespaces={scene.namespace}")
     with history(folder / "server", flags, environment):
         cluster = scene.make_cluster("train")
-        scene.make_pod(cluster, "train-head", "head")
-        await eventually(lambda: _says(store, cluster, "Pending"), seconds=60)
+        scene.make_pod(cluster, "train-head", "head", scheduler=NOBODY)
+        await eventually(lambda: _says(store, cluster, "Pending"))
         await asyncio.to_thread(minio.process.stop)
         for phase in PHASES:
             scene.patch_status("train-head", phase=phase, reason=f"while away: {phase}")
             await asyncio.sleep(1)  # so that each is seen: the API server may show a fast change as one
         await asyncio.to_thread(minio.up)
-        await eventually(lambda: _says(store, cluster, "while away: Failed"), seconds=120)
+        await eventually(lambda: _says(store, cluster, "while away: Failed"))
     facts = await facts_of(store, cluster)
     assert facts.is_complete
     assert [pod.reason for pod in facts.pods] == ["", *(f"while away: {phase}" for phase in PHASES)]

@@ -9,10 +9,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from raykeeper.errors import Misconfigured
-from raykeeper.history.observer import wanted
-from raykeeper.history.observer.leading import lease_name
-from raykeeper.history.observer.starting import observing
-from raykeeper.history.observer.wanted import is_wanted
+from raykeeper.history import program
+from raykeeper.history.observer.leader import lease_name, observing
+from raykeeper.history.program import is_wanted
 from raykeeper.history.settings import FactsMode, KubernetesSettings
 from raykeeper.history.sources import read_settings
 from raykeeper.storage.settings.urls import parse_store_url
@@ -63,7 +62,7 @@ def test_kubernetes_is_observed_where_there_is_one_or_where_it_was_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "token").write_text("token")
-    monkeypatch.setattr(wanted, "SERVICE_ACCOUNT_FOLDER", tmp_path)
+    monkeypatch.setattr(program, "SERVICE_ACCOUNT_FOLDER", tmp_path)
     assert is_wanted(KubernetesSettings(mode, kubeconfig), POD if is_pod else {}) is expected
 
 

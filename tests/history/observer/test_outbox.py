@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observer_scene import CLUSTER
-from raykeeper.history.observer.coalescing import Losses, SeenFact, coalesce
-from raykeeper.history.observer.outbox import Batch, Outbox, OutboxLimits
+from raykeeper.history.observer.outbox import Batch, Losses, Outbox, OutboxLimits, SeenFact, coalesce
 from raykeeper.layout.keys import ClusterId
 from raykeeper.layout.kube_facts import EventFact, LossFact, PodFact
+from support.observer_scene import CLUSTER
 
 AT = datetime(2026, 11, 15, 19, 12, 35, tzinfo=UTC)
 OTHER = ClusterId("team-a", "other", "c-2")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from clocks import ManualClock
-from observer_scene import CLUSTER, cluster, event, pod
 from raykeeper.api.meta import ObjectKey
-from raykeeper.history.observer import unplaced
-from raykeeper.history.observer.coalescing import SeenFact
-from raykeeper.history.observer.outbox import Outbox
-from raykeeper.history.observer.recording import Recorder
+from raykeeper.history.observer.observer import ClusterSink, EventSink, PodSink
+from raykeeper.history.observer.outbox import Outbox, SeenFact
+from raykeeper.history.observer.rayjobs import RayJobs
+from raykeeper.history.observer.recorder import HOLD_SECONDS, Recorder
 from raykeeper.history.observer.roster import Roster, Sight
-from raykeeper.history.observer.sinks import ClusterSink, EventSink, PodSink
 from raykeeper.layout.keys import ClusterId
 from raykeeper.layout.kube_facts import ClusterFact, EventFact, PodFact
+from support.clocks import ManualClock
+from support.observer_scene import CLUSTER, cluster, event, pod
 
 AGAIN = ClusterId("team-a", "train", "c-2")
 JOB = {"kind": "RayJob", "name": "nightly", "uid": "j-1"}
@@ -27,7 +26,7 @@ class Scene:
         self.clock = ManualClock()
         self.roster, self._outbox = Roster(), Outbox()
         self.lives: list[ClusterId] = []
-        recorder = Recorder(self.roster, self._outbox, self.clock, self.lives.append)
+        recorder = Recorder(self.roster, self._outbox, RayJobs(self.clock), self.clock, self.lives.append)
         self.clusters, self.pods, self.events = ClusterSink(recorder), PodSink(recorder), EventSink(recorder)
 
     def recorded(self) -> dict[ClusterId, list[SeenFact]]:
@@ -123,13 +122,13 @@ def test_events_of_a_rayjob_are_recorded_with_each_cluster_it_made(scene: Scene)
 def test_events_about_other_things_are_never_recorded_and_take_bounded_room(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unplaced, "MOST_EVENTS", 100)
+    monkeypatch.setattr("raykeeper.history.observer.recorder.MOST_UNPLACED_EVENTS", 100)
     scene.events.put(event("n-1", kind="Node"))
     for number in range(500):
         scene.events.put(event(f"foreign-{number}", f"e-{number}"))
     held = scene.events._recorder._unplaced
     assert (scene.recorded(), len(held), len(held._about)) == ({}, 100, 100)
-    scene.clock.advance(unplaced.HOLD_SECONDS + 1)
+    scene.clock.advance(HOLD_SECONDS + 1)
     scene.events.put(event("foreign-again", "e-again"))
     assert len(held) == 1
 

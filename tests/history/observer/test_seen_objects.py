@@ -7,14 +7,18 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from observer_scene import cluster, event, pod
 from raykeeper.api.meta import JSON
-from raykeeper.history.observer.clusterfacts import cluster_fact, cluster_id
-from raykeeper.history.observer.eventfacts import event_fact
-from raykeeper.history.observer.podfacts import is_living_head, pod_fact
-from raykeeper.history.observer.texts import MOST_CHARACTERS
+from raykeeper.history.observer.facts import (
+    MOST_CHARACTERS,
+    cluster_fact,
+    cluster_id,
+    event_fact,
+    is_living_head,
+    pod_fact,
+)
 from raykeeper.layout.keys import ClusterId
 from raykeeper.layout.kube_facts import ContainerFact, says_the_same
+from support.observer_scene import cluster, event, pod
 
 AT = datetime(2026, 11, 15, 19, 12, 35, tzinfo=UTC)
 STARTED, FINISHED = "2026-11-15T19:10:00Z", "2026-11-15T19:12:30Z"

@@ -11,17 +11,16 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from conditions import eventually, until
-from observer_scene import CLUSTER, StoreWithOutages
+from raykeeper.backoff import Backoff
 from raykeeper.clock import SystemClock
-from raykeeper.history.kubefacts.merged import KubeFacts
-from raykeeper.history.kubefacts.reading import read_facts
 from raykeeper.history.observer.metrics import ObserverMetrics
 from raykeeper.history.observer.outbox import Outbox, OutboxLimits
-from raykeeper.history.observer.writing import Writer
-from raykeeper.kube.backoff import Backoff
+from raykeeper.history.observer.writer import Writer
+from raykeeper.history.store.kube_facts import KubeFacts, read_facts
 from raykeeper.layout.keys import KubeFactsKey
 from raykeeper.layout.kube_facts import PodFact
+from support.conditions import eventually, until
+from support.observer_scene import CLUSTER, StoreWithOutages
 
 CLOCK = SystemClock()
 

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from raykeeper.history.answers import InvalidQuery
-from raykeeper.history.keeper.overview import parse_run
-from raykeeper.history.overview.comparing import FUNCTIONS_LIMIT, compare
-from raykeeper.history.overview.comparison import RunRef
-from raykeeper.history.overview.model import FunctionRow, Functions
-from raykeeper.history.overview.runs import FactName, Run, RunFact, environment_facts, flattened
-from raykeeper.history.report.model import FailureGroup, Sureness
+from raykeeper.history.errors import InvalidQuery
+from raykeeper.history.http.keeper_api.overview import parse_run
+from raykeeper.history.overview.compare import (
+    FUNCTIONS_LIMIT,
+    FactName,
+    Run,
+    RunFact,
+    compare,
+    environment_facts,
+    flattened,
+)
+from raykeeper.history.overview.model import FunctionRow, Functions, RunRef
+from raykeeper.history.report.model import Confidence, FailureGroup
 
 
 def a_run(**facts: str) -> Run:
@@ -28,7 +34,7 @@ def a_function(name: str, seconds: float) -> FunctionRow:
 
 def a_failure(fingerprint: str, failures: int) -> FailureGroup:
     return FailureGroup(
-        fingerprint, "X", f"title {fingerprint}", failures, 0, 0.1, None, None, (), (), Sureness.CERTAIN, 0
+        fingerprint, "X", f"title {fingerprint}", failures, 0, 0.1, None, None, (), (), Confidence.CERTAIN, 0
     )
 
 

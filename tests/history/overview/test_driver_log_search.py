@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from goldensession import Moments, golden_session
-from history_scene import HEAD_ID, SESSION, OpenedPlainly, PackBuilder, Scene, a_scene
-from raykeeper.history.asked import Asked
-from raykeeper.history.logs.logstore import LogStore
-from raykeeper.history.overview import driverlog
-from raykeeper.history.overview.driverlog import LAST_LINES, NOT_STARTED, NOT_SUBMITTED, driver_log
-from raykeeper.history.overview.job import find_job
-from raykeeper.history.overview.linesearch import LineSearch
+from raykeeper.history.entities.job import Job
+from raykeeper.history.entities.job_list import find_job
+from raykeeper.history.overview.driver_log import (
+    LAST_LINES,
+    NOT_STARTED,
+    NOT_SUBMITTED,
+    DriverLog,
+    LineSearch,
+    driver_log,
+)
+from raykeeper.history.query.context import SessionContext
+from support.goldensession import Moments, golden_session
+from support.history_scene import HEAD_ID, SESSION, PackBuilder, Scene, a_scene, opened_plainly
 
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
 
@@ -56,12 +61,21 @@ def test_nobody_guesses_at_a_secret_by_searching_for_it() -> None:
     assert [line.text for passage in found.passages for line in passage.lines] == ["HF_TOKEN=<redacted>"]
 
 
+def test_nobody_guesses_at_a_private_key_by_searching_for_its_lines() -> None:
+    key = ["-----BEGIN RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA7v", "q83ZbXvYtRw", "-----END RSA PRIVATE KEY-----"]
+    text = "\n".join(["loading", *key, "loaded MIIEpAIBAAKCAQEA7v"])
+    assert [line for passage in shown(searched(text, "miiepaibaakcaqea7v")) for line in passage if line[1]] == [
+        (6, True)
+    ]
+    around = searched(text, "loading")
+    assert [line.text for line in around.passages[0].lines] == ["loading", "<redacted>", "<redacted>"]
+
+
 async def test_the_recorded_drivers_log_is_shown_and_searched(ingested_moments: Moments) -> None:
-    async with golden_session(ingested_moments["final"]) as asked:
-        assert isinstance(asked.logs, LogStore)
-        job = await find_job(asked, "golden-fail")
-        last = await driver_log(asked, asked.logs, job)
-        found = await driver_log(asked, asked.logs, job, "RAISING")
+    async with golden_session(ingested_moments["final"]) as context:
+        job = await find_job(context, "golden-fail")
+        last = await driver_log(context, job)
+        found = await driver_log(context, job, "RAISING")
     assert last.passages[0].lines[-1].text == "job_fail: raising"
     assert (last.file, last.missing) == ("job-driver-golden-fail.log", "")
     assert found.hits == 1
@@ -70,9 +84,8 @@ async def test_the_recorded_drivers_log_is_shown_and_searched(ingested_moments: 
 
 @pytest.mark.parametrize(("job", "why"), [("golden-badenv", NOT_STARTED), ("04000000", NOT_SUBMITTED)])
 async def test_a_job_without_a_log_says_why(ingested_moments: Moments, job: str, why: str) -> None:
-    async with golden_session(ingested_moments["final"]) as asked:
-        assert isinstance(asked.logs, LogStore)
-        log = await driver_log(asked, asked.logs, await find_job(asked, job))
+    async with golden_session(ingested_moments["final"]) as context:
+        log = await driver_log(context, await find_job(context, job))
     assert (log.missing, log.passages) == (why, ())
 
 
@@ -84,12 +97,12 @@ def scene(tmp_path: Path) -> Scene:
 JOB = {"type": "SUBMISSION", "submission_id": "s", "driver_node_id": HEAD_ID, "status": "FAILED"}
 
 
-async def log_of(scene: Scene, text: str, search: str = "") -> driverlog.DriverLog:
+async def log_of(scene: Scene, text: str, search: str = "") -> DriverLog:
     pack = PackBuilder(scene.store)
     pack.add("job-driver-s.log", text.encode())
     await pack.put()
-    asked = Asked(OpenedPlainly(SESSION), scene.parts.database, scene.parts.logs)
-    return await driver_log(asked, scene.parts.logs, JOB, search)
+    context = SessionContext(opened_plainly(SESSION), scene.history.database, scene.history.logs)
+    return await driver_log(context, Job(JOB), search)
 
 
 async def test_the_end_of_a_long_log_is_shown_without_colours_and_secrets(scene: Scene) -> None:
@@ -102,7 +115,7 @@ async def test_the_end_of_a_long_log_is_shown_without_colours_and_secrets(scene:
 async def test_only_the_end_of_a_huge_log_is_searched_and_that_is_said(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driverlog, "SEARCHED_BYTES", 1000)
+    monkeypatch.setattr("raykeeper.history.overview.driver_log.SEARCHED_BYTES", 1000)
     log = await log_of(scene, "needle\n" + "-" * 5000 + "\nneedle\n", "needle")
     assert (log.hits, log.skipped_bytes) == (1, 6 + 1 + 5001 + 7 - 1000)
 

@@ -1,4 +1,4 @@
-"""One job's time line: tasks, actors, nodes and Kubernetes events over one stretch of time."""
+"""One job's timeline: tasks, actors, nodes and Kubernetes events over one stretch of time."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from goldensession import Moments, golden_session
-from ingest_scene import Event, base64_id, definition, lifecycle, task_id
-from overview_scene import SECOND, actor_events, asked_about, at, method_events
-from raykeeper.history.kubefacts.merged import KubeFacts
-from raykeeper.history.overview.clusterlanes import died_unasked
 from raykeeper.history.overview.job import job_overview
-from raykeeper.history.overview.kubelanes import LANES as KUBERNETES_LANES
-from raykeeper.history.overview.kubelanes import NOT_RECORDED, kube_lanes
+from raykeeper.history.overview.lanes import FEW, FUNCTION_LANES, KUBE_LANES, NOT_RECORDED, died_unasked, kube_lanes
 from raykeeper.history.overview.model import Lane, Timeline
-from raykeeper.history.overview.tasklanes import FEW, LANES
-from raykeeper.history.report.making import JobUnknown
+from raykeeper.history.report.make import JobUnknown
+from raykeeper.history.store.kube_facts import KubeFacts
 from raykeeper.layout.kube_facts import ContainerFact, EventFact, PodFact
-from report_scene import NODE, a_job, node_died
+from support.goldensession import Moments, golden_session
+from support.ingest_scene import Event, base64_id, definition, lifecycle, task_id
+from support.overview_scene import SECOND, actor_events, asked_about, at, method_events
+from support.report_scene import NODE, a_job, node_died
 
 A_MINUTE = a_job(start_time=int(at(0).timestamp() * 1000), end_time=int(at(60).timestamp() * 1000))
 """A job that took so long."""
@@ -51,12 +48,12 @@ async def test_few_tasks_are_shown_one_by_one(tmp_path: Path) -> None:
 
 
 async def test_functions_that_failed_are_among_the_lanes_however_short_they_ran(tmp_path: Path) -> None:
-    events = [one for number in range(LANES + 3) for one in ran(number, 0, 40, name=f"busy_{number:02}")]
+    events = [one for number in range(FUNCTION_LANES + 3) for one in ran(number, 0, 40, name=f"busy_{number:02}")]
     events += ran(90, 5, 6, name="broken", state="FAILED")
     async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
         timeline = (await job_overview(asked, "nightly")).timeline
     labels = [lane.label for lane in lanes_of(timeline, "tasks")]
-    assert labels == [*(f"busy_{number:02}" for number in range(LANES - 1)), "broken"]
+    assert labels == [*(f"busy_{number:02}" for number in range(FUNCTION_LANES - 1)), "broken"]
     assert timeline.left_out["tasks"] == 4
 
 
@@ -74,11 +71,11 @@ async def test_many_tasks_become_levels_and_their_failures_marks(tmp_path: Path)
 
 
 async def test_only_the_busiest_functions_have_lanes_and_the_rest_is_counted(tmp_path: Path) -> None:
-    events = [one for number in range(LANES + 4) for one in ran(number, 0, 10 + number, name=f"f{number}")]
+    events = [one for number in range(FUNCTION_LANES + 4) for one in ran(number, 0, 10 + number, name=f"f{number}")]
     async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
         timeline = (await job_overview(asked, "nightly")).timeline
-    assert len(lanes_of(timeline, "tasks")) == LANES
-    assert lanes_of(timeline, "tasks")[0].label == f"f{LANES + 3}"
+    assert len(lanes_of(timeline, "tasks")) == FUNCTION_LANES
+    assert lanes_of(timeline, "tasks")[0].label == f"f{FUNCTION_LANES + 3}"
     assert timeline.left_out["tasks"] == 4
 
 
@@ -152,13 +149,17 @@ def test_warnings_stay_where_kubernetes_says_too_much() -> None:
     )
     warning = EventFact(at=at(50), uid="w", type="Warning", reason="Evicted", about_kind="Pod", about_name="last")
     shown, more = kube_lanes(KubeFacts(events=(*chatter, warning)), at(0), at(60))
-    assert (shown[0].label, len(shown), more) == ("Pod last", KUBERNETES_LANES, 41 - KUBERNETES_LANES)
+    assert (shown[0].label, len(shown), more) == ("Pod last", KUBE_LANES, 41 - KUBE_LANES)
 
 
 async def test_the_recorded_job_has_all_kinds_of_lanes(ingested_moments: Moments) -> None:
     async with golden_session(ingested_moments["final"]) as asked:
         overview = await job_overview(asked, "golden-main")
-    assert (overview.job.job_id, overview.counts.attempts, overview.counts.failed) == ("02000000", 118, 13)
+    assert (overview.job.job_id, overview.counts.attempts, overview.counts.failed) == (
+        "02000000",
+        112,
+        13,
+    )  # and six questions for datasets
     assert overview.runtime_env["env_vars"]["DB_PASSWORD"] == "<redacted>"
     groups = {lane.group for lane in overview.timeline.lanes}
     assert groups == {"tasks", "actors", "nodes"}

@@ -14,20 +14,23 @@ import msgspec
 import pytest
 from starlette.types import ASGIApp
 
-from asking import Answered, ask
-from goldenserver import golden_server
-from goldensession import Moments
-from history_scene import HEAD_ID, SESSION, STARTED_AT, PackBuilder, Scene, a_scene, put_session, session_url
-from ingest_scene import definition, lifecycle, task_id
-from overview_scene import SECOND, asked_about, at
-from raycapture import SESSION as GOLDEN
-from raykeeper.history.keeper.operation import PREFIX as API
+from raykeeper.history.entities import job_list
+from raykeeper.history.entities.job import Job
+from raykeeper.history.http.keeper_api.operation import PREFIX as API
+from raykeeper.history.http.pages.session import session_page
+from raykeeper.history.http.pages.timeline_svg import Scale, lanes, tracks_of
 from raykeeper.history.overview.model import JobOverview, Lane, SessionOverview, Span
 from raykeeper.history.overview.session import session_overview
-from raykeeper.history.pages.session import session_page
-from raykeeper.history.pages.timelinesvg import Scale, lanes, tracks_of
-from raykeeper.history.report.making import make_report
+from raykeeper.history.query.context import SessionContext
+from raykeeper.history.report.make import make_report
 from raykeeper.layout.keys import SessionId
+from support.asking import Answered, ask
+from support.goldenserver import golden_server
+from support.goldensession import Moments
+from support.history_scene import HEAD_ID, SESSION, STARTED_AT, PackBuilder, Scene, a_scene, put_session, session_url
+from support.ingest_scene import definition, lifecycle, task_id
+from support.overview_scene import SECOND, asked_about, at
+from support.raycapture import SESSION as GOLDEN
 
 PREFIX = f"/s/{GOLDEN.namespace}/{GOLDEN.cluster}/{GOLDEN.session}"
 RUN = f"{GOLDEN.namespace}/{GOLDEN.cluster}/{GOLDEN.session}"
@@ -45,7 +48,23 @@ def words_of(page: Answered) -> str:
     return re.sub(r"<[^>]*>", " ", page.text)
 
 
-async def test_a_session_is_shown_with_its_jobs_nodes_and_first_cause(ingested_moments: Moments) -> None:
+async def test_a_cold_job_page_reads_the_list_of_jobs_once(
+    ingested_moments: Moments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    read_jobs = job_list._read_jobs
+
+    async def counted(context: SessionContext) -> tuple[Job, ...]:
+        reads.append(context)
+        return await read_jobs(context)
+
+    monkeypatch.setattr(job_list, "_read_jobs", counted)
+    async with server(ingested_moments) as app:
+        assert (await ask(app, f"{PREFIX}/job/golden-fail")).status == 200
+    assert len(reads) == 1  # for its overview, its report with the logs of failed jobs, and its driver's log
+
+
+async def test_a_session_is_shown_with_its_jobs_nodes_and_root_cause(ingested_moments: Moments) -> None:
     async with server(ingested_moments) as app:
         page = await ask(app, f"{PREFIX}/overview")
         job = re.findall(r'href="([^"]*/job/golden-main)"', page.text)
@@ -66,7 +85,7 @@ async def test_a_jobs_page_has_its_time_line_report_and_log(ingested_moments: Mo
         page = await ask(app, f"{PREFIX}/job/golden-main")
         searched = await ask(app, f"{PREFIX}/job/golden-main?search=driver%20stdout")
     words = words_of(page)
-    order = ["First cause", "Time line", "Actors", "Nodes", "Kubernetes", "What its driver printed", "By function"]
+    order = ["Root cause", "Timeline", "Actors", "Nodes", "Kubernetes", "Driver log", "By function"]
     assert [words.index(heading) for heading in order] == sorted(words.index(heading) for heading in order)
     assert "fail_app raised ValueError: boom" in words
     assert "DB_PASSWORD" in words
@@ -92,7 +111,7 @@ async def test_json_and_pages_say_the_same(ingested_moments: Moments) -> None:
         nobody = await ask(app, f"{API}/sessions/{RUN}/jobs/nope/overview")
     session = msgspec.json.decode(overview.content, type=SessionOverview)
     assert session.counts.failed == 15
-    assert msgspec.json.decode(job.content, type=JobOverview).counts.attempts == 118
+    assert msgspec.json.decode(job.content, type=JobOverview).counts.attempts == 112
     assert (log.body["hits"], nobody.status) == (1, 404)
 
 
@@ -195,7 +214,7 @@ async def test_a_job_that_runs_can_be_followed(scene: Scene) -> None:
 async def test_a_session_of_nothing_says_what_would_be_there(scene: Scene) -> None:
     await put_session(scene.store)
     words = words_of(await ask(scene.app, f"{session_url()}/overview"))
-    for expected in ("No job was submitted", "No tasks are recorded", "No node is recorded", "Nothing is known to be"):
+    for expected in ("No job was submitted", "No tasks are recorded", "No node is recorded", "nothing is known to be"):
         assert expected in words
 
 

@@ -1,21 +1,21 @@
-"""Real failures, recorded once: each job's page shows why, and on its time line what Kubernetes had to do with it."""
+"""Real failures, recorded once: each job's page shows why, and on its timeline what Kubernetes had to do with it."""
 
 from __future__ import annotations
 
 import pytest
 
-from raykeeper.history.keeper.overview import overview_of_job
-from raykeeper.history.overview.kubelanes import NOT_RECORDED
-from raykeeper.history.report.reading import opened_whole
-from recorded_failures import RecordedFailures
+from raykeeper.history.commands.report import opened_whole
+from raykeeper.history.http.keeper_api.overview import overview_of_job
+from raykeeper.history.overview.lanes import NOT_RECORDED
+from support.recorded_failures import RecordedFailures
 
 JOB = "nightly"
 
 
 async def marks_of(failures: RecordedFailures, name: str) -> tuple[str, str]:
-    """What is marked of Kubernetes, and why nothing is."""
-    async with failures.served() as parts:
-        overview = await overview_of_job(await opened_whole(parts, failures.sessions[name]), JOB)
+    """Events on the timeline of Kubernetes, and why nothing is."""
+    async with failures.served() as history:
+        overview = await overview_of_job(await opened_whole(history, failures.sessions[name]), JOB)
     lanes = [lane for lane in overview.timeline.lanes if lane.group == "kubernetes"]
     return "\n".join(mark.title for lane in lanes for mark in lane.marks), overview.timeline.kubernetes
 

@@ -10,8 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from ingest_scene import START_NS, definition, lifecycle, task_id
-from overview_scene import HOUR, actor_events, asked_about, method_events
 from raykeeper.history.overview.resources import (
     Sample,
     amounts_of,
@@ -25,6 +23,8 @@ from raykeeper.history.overview.resources import (
 )
 from raykeeper.layout.keys import PolledKey, SessionId
 from raykeeper.layout.records import PolledAnswer
+from support.ingest_scene import START_NS, definition, lifecycle, task_id
+from support.overview_scene import HOUR, actor_events, asked_about, method_events
 
 GROUP = "2d7357c07289a5b2c9b4074d4e1f02000000"
 GIB = 1 << 30

@@ -13,22 +13,20 @@ import msgspec
 import pytest
 
 from bench.sessions import STARTED, SessionSpec, node_ids, write_session
-from conditions import eventually
-from history_scene import local_store
 from raykeeper.clock import SystemClock
-from raykeeper.history.asked import Asked
-from raykeeper.history.database import Database
+from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
-from raykeeper.history.logs.logstore import LogStore
-from raykeeper.history.opened import OpenedSession
-from raykeeper.history.overview.facts import state_of
-from raykeeper.history.overview.losses import losses_of
-from raykeeper.history.overview.remembering import remembered
+from raykeeper.history.logs.store import LogStore
+from raykeeper.history.overview.facts import losses_of
 from raykeeper.history.overview.session import session_overview
+from raykeeper.history.query.context import SessionContext
+from raykeeper.history.query.database import Database
 from raykeeper.layout.keys import PolledKey, end_record_key
 from raykeeper.layout.polled import encode_polled
-from raykeeper.layout.records import HEAD_LOST, ClosedRecord, Delivery, EndRecord, PolledAnswer, encode_record
+from raykeeper.layout.records import Delivery, EndRecord, PolledAnswer, encode_record
 from raykeeper.storage.store import ObjectStore
+from support.conditions import eventually
+from support.history_scene import local_store
 
 SPEC = SessionSpec(tasks=400, nodes=2)
 MEASURED = "/nodes?view=summary"
@@ -36,7 +34,7 @@ GIB = 1 << 30
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Asked]:
+async def opened(folder: Path) -> AsyncIterator[SessionContext]:
     """The session in that folder's store, wholly read."""
     store, clock = local_store(folder / "store"), SystemClock()
     sessions, database = Sessions(store, clock, SessionsSettings(folder / "local")), Database(folder / "local")
@@ -45,8 +43,8 @@ async def opened(folder: Path) -> AsyncIterator[Asked]:
         return (await sessions.open(SPEC.id)).progress.is_done
 
     try:
-        await eventually(is_read, seconds=60)
-        yield Asked(await sessions.open(SPEC.id), database, LogStore(store, clock))
+        await eventually(is_read)
+        yield SessionContext(await sessions.open(SPEC.id), database, LogStore(store, clock))
     finally:
         await sessions.close()
         await database.close()
@@ -75,8 +73,8 @@ async def test_use_losses_and_the_end_come_from_the_store(tmp_path: Path) -> Non
         delivery=Delivery(ray_dropped_events=17),
     )
     await store.put(end_record_key(SPEC.id, worker), encode_record(dropped))
-    async with opened(tmp_path) as asked:
-        overview = await session_overview(asked)
+    async with opened(tmp_path) as context:
+        overview = await session_overview(context)
     assert (overview.facts.state, overview.facts.unread_bytes, overview.counts.attempts) == ("ended", 0, 400)
     used = {row.name: row.used for row in overview.resources.rows if row.used is not None}
     assert overview.resources.samples == 3
@@ -87,9 +85,9 @@ async def test_use_losses_and_the_end_come_from_the_store(tmp_path: Path) -> Non
 
 async def test_late_data_and_odd_clocks_are_told(tmp_path: Path) -> None:
     await write_session(local_store(tmp_path / "store"), SPEC)
-    async with opened(tmp_path) as asked:
-        session = asked.session
-    assert isinstance(session, OpenedSession)
+    async with opened(tmp_path) as context:
+        session = context.session
+    assert isinstance(session, Session)
     assert losses_of(session, 400) == ()
     behind = Delivery(unsent_event_bytes=100, unsent_log_bytes=20, oldest_unsent_seconds=95, batches_refused=2)
     head, worker = session.nodes
@@ -107,32 +105,12 @@ async def test_late_data_and_odd_clocks_are_told(tmp_path: Path) -> None:
 
 async def test_a_cluster_that_was_only_captured_says_why_there_is_no_time_line(tmp_path: Path) -> None:
     await write_session(local_store(tmp_path / "store"), SPEC)
-    async with opened(tmp_path) as asked:
-        assert isinstance(asked.session, OpenedSession)
+    async with opened(tmp_path) as context:
+        assert isinstance(context.session, Session)
         path = "/api/v0/tasks?detail=1&limit=10000"
-        captured = replace(asked.session, polled={path: PolledAnswer(path=path, polled_at=STARTED, status=200)})
+        captured = replace(context.session, polled={path: PolledAnswer(path=path, polled_at=STARTED, status=200)})
     assert [loss.what for loss in losses_of(captured, 0)] == ["no events"]
     assert losses_of(captured, 400) == ()
-
-
-async def test_states_are_told_by_ends_and_by_the_observer(tmp_path: Path) -> None:
-    await write_session(local_store(tmp_path / "store"), replace(SPEC, tasks=10))
-    spec = replace(SPEC, tasks=10)
-    sessions = Sessions(local_store(tmp_path / "store"), SystemClock(), SessionsSettings(tmp_path / "local"))
-    try:
-        session = await sessions.open(spec.id)
-    finally:
-        await sessions.close()
-
-    def closed(reason: str) -> OpenedSession:
-        record = ClosedRecord(closed_at=STARTED, reason=reason, cluster_uid="u")
-        return replace(session, ends=(), closed=record)
-
-    assert state_of(session) == "ended"
-    assert state_of(replace(session, ends=())) == "crashed"
-    assert [state_of(closed(reason)) for reason in ("cluster deleted", HEAD_LOST)] == ["ended", "crashed"]
-    assert state_of(replace(session, ended_at=None)) == "running"
-    assert state_of(replace(session, ended_at=None, nodes=())) == "unknown"
 
 
 async def test_an_answer_is_made_again_once_the_session_has_grown(tmp_path: Path) -> None:
@@ -144,9 +122,9 @@ async def test_an_answer_is_made_again_once_the_session_has_grown(tmp_path: Path
         await asyncio.sleep(0)
         return made[-1]
 
-    async with opened(tmp_path) as asked:
-        assert isinstance(asked.session, OpenedSession)
-        assert [await remembered(asked, "x", int, make) for _ in range(2)] == [0, 0]
-        assert await remembered(asked, "y", int, make) == 1
-        later = replace(asked.session, as_of=STARTED)
-        assert await remembered(replace(asked, session=later), "x", int, make) == 2
+    async with opened(tmp_path) as context:
+        assert isinstance(context.session, Session)
+        assert [await context.remembered("x", make) for _ in range(2)] == [0, 0]
+        assert await context.remembered("y", make) == 1
+        later = replace(context.session, as_of=STARTED)
+        assert await replace(context, session=later).remembered("x", make) == 2

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from raykeeper.history.overview.bins import Bins, Edges, bins_over, mean_levels, spans_levels
+from raykeeper.history.overview.task_counts import Bins, Edges, bins_over, mean_levels, spans_levels
 
 
 def edges(bins: Bins, times: list[int]) -> Edges:

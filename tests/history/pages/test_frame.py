@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from asking import ask
-from history_scene import Scene, a_scene
-from raykeeper.history.pages.frame import Crumb, page_response
-from raykeeper.history.pages.markup import Html, join, tag
-from raykeeper.history.pages.widgets import counted, duration, facts, moment, pager, table
+from raykeeper.history.http.pages.frame import Crumb, page_response
+from raykeeper.history.http.pages.markup import Html, join, tag
+from raykeeper.history.http.pages.widgets import duration, facts, moment, pager, table
+from raykeeper.history.text import counted
+from support.asking import ask
+from support.history_scene import Scene, a_scene
 
 SCRIPT_LIMIT_BYTES = 4096
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from raykeeper.history.pages.report import report_body
-from raykeeper.history.pages.whyfailed import why_failed
+from raykeeper.history.http.pages.report import report_body, why_failed
 from raykeeper.history.report.model import Counts, Outcome, Report
 from raykeeper.history.report.unknowns import NOTHING_SEALED
 

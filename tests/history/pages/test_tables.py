@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from raykeeper.history.pages.tasktables import in_words
-from raykeeper.history.pages.timelinesvg import Scale, axis
-from raykeeper.history.pages.widgets import table
+from raykeeper.history.http.pages.task_tables import in_words
+from raykeeper.history.http.pages.timeline_svg import Scale, axis
+from raykeeper.history.http.pages.widgets import table
 
 
 def test_numbers_are_lined_up_at_their_right_under_their_header() -> None:

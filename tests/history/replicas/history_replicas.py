@@ -16,8 +16,8 @@ from typing import Any
 import aiohttp
 
 from bed.processes import Process, kill_all
-from conditions import eventually
-from raykeeper.history.partial import PROGRESS_HEADER
+from raykeeper.history.http.responses import PROGRESS_HEADER
+from support.conditions import eventually
 
 COMMAND = (sys.executable, "-m", "raykeeper.cli.main", "history", "--bind=127.0.0.1:0")
 START_SECONDS = 90.0  # two, and many more where other tests use the cores
@@ -31,6 +31,7 @@ class Replica:
 
     folder: Path
     environment: Mapping[str, str]
+    arguments: Sequence[str] = ()
     lives: int = 0
     url: str = ""
     in_flight: int = 0
@@ -43,11 +44,17 @@ class Replica:
     async def start(self) -> None:
         """Return once it listens."""
         self.lives += 1
-        command = [*COMMAND, f"--cache-dir={self.cache}"]
+        command = [*COMMAND, f"--cache-dir={self.cache}", *self.arguments]
         self._process = Process(f"history-{self.lives}", command, self.folder, self.environment)
         self._process.start()
         port = await eventually(self._port, seconds=START_SECONDS)
         self.url = f"http://127.0.0.1:{port}"
+
+    @property
+    def pid(self) -> int:
+        found = self._process.id
+        assert found is not None, "it was started"
+        return found.pid
 
     def kill(self) -> None:
         """End it at once, as a lost machine does."""

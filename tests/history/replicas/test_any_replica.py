@@ -16,17 +16,17 @@ from typing import Any
 import aiohttp
 import pytest
 
-from asking import ask
 from bed.minio import Minio
 from bench.sessions import SessionSpec, segments, write_records
-from collector_stores import s3_environment
-from conditions import until
 from history.replicas.history_replicas import Replica, RoundRobin
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
-from whole_history import whole_server
+from support.asking import ask
+from support.collector_stores import s3_environment
+from support.conditions import until
+from support.whole_history import whole_server
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(600)]
 
@@ -113,7 +113,7 @@ async def break_ingests(calm: Answers, replicas: list[Replica], balancer: RoundR
     first, second, _ = replicas
     path = next(iter(calm))
     opening = [asyncio.create_task(balancer.ask(path)) for _ in range(6)]
-    await until(lambda: first.is_ingesting and second.is_ingesting, seconds=60)
+    await until(lambda: first.is_ingesting and second.is_ingesting)
     first.kill()
     second.lose_cache()
     for answer in await asyncio.gather(*opening):
@@ -151,7 +151,7 @@ class Readers:
         """Return once they heard some more answers, or one of them a wrong one."""
         outcomes = self.balancer.outcomes
         wanted = outcomes["answered"] + 2 * READERS
-        await until(lambda: outcomes["answered"] >= wanted or any(task.done() for task in self.tasks), seconds=120)
+        await until(lambda: outcomes["answered"] >= wanted or any(task.done() for task in self.tasks))
 
 
 @asynccontextmanager

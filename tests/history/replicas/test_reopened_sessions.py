@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from asking import ask
-from clocks import ManualClock
-from conditions import eventually
-from ingest_scene import (
+from raykeeper.layout.keys import CatalogKey, node_record_key
+from raykeeper.layout.records import CatalogEnd, CatalogStart, NodeRecord, encode_record
+from raykeeper.storage.store import ObjectStore
+from support.asking import ask
+from support.clocks import ManualClock
+from support.conditions import eventually
+from support.ingest_scene import (
     HEAD,
     SESSION,
     START_NS,
@@ -27,10 +30,7 @@ from ingest_scene import (
     put_segment,
     timestamp,
 )
-from raykeeper.layout.keys import CatalogKey, node_record_key
-from raykeeper.layout.records import CatalogEnd, CatalogStart, NodeRecord, encode_record
-from raykeeper.storage.store import ObjectStore
-from whole_history import whole_server
+from support.whole_history import whole_server
 
 NEW_HEAD = "dd" * 28
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"

@@ -20,7 +20,7 @@ from raykeeper.history.report.fingerprint import (
     innermost_function,
     title_of,
 )
-from raykeeper.history.report.statements import DIGEST, WRAPPING
+from raykeeper.history.report.sql import DIGEST, WRAPPING
 
 KIND = "TASK_EXECUTION_EXCEPTION"
 
@@ -130,3 +130,24 @@ def test_the_headline_of_a_chain_of_exceptions_is_the_last_one() -> None:
         '  File "b.py", line 2, in h\n    raise X\nlib.X: second\nwith more lines'
     )
     assert headline(chain) == "lib.X: second"
+
+
+BAD_ROW = """ray::Map(parse)() (pid=7, ip=10.0.0.7)
+  File "/app/etl.py", line 11, in parse
+    return float(row["price"])
+ValueError: could not convert string to float: '12,99 EUR'
+
+The above exception was the direct cause of the following exception:
+
+ray::Map(parse)() (pid=7, ip=10.0.0.7)
+  File "/site-packages/ray/data/_internal/planner/plan_udf_map_op.py", line 80, in _handle_debugger_exception
+    raise UserCodeException("UDF failed to process a data block.") from e
+ray.exceptions.UserCodeException: UDF failed to process a data block."""
+
+
+@pytest.mark.parametrize("cut", [0, BAD_ROW.index("line 11")])
+def test_what_a_users_function_raised_in_ray_data_is_the_title(cut: int) -> None:
+    found = fingerprint("TASK_EXECUTION_EXCEPTION", BAD_ROW[cut:])
+    assert found.title == "ValueError: could not convert string to float: '...'"
+    alone = BAD_ROW[BAD_ROW.rindex("ray::Map") :]
+    assert fingerprint("TASK_EXECUTION_EXCEPTION", alone).title.startswith("ray.exceptions.UserCodeException")

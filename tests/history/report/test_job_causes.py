@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from raykeeper.history.report.firstcause import explain_all
-from raykeeper.history.report.model import Outcome, Report, Sureness
-from raykeeper.history.report.shaping import job_outcome
-from raykeeper.history.report.situation import Ending, Situation
-from report_scene import NOW, WORKER, a_job, failed, report_of, traceback_of, worker_died
+from raykeeper.history.entities.job import Job
+from raykeeper.history.report.causes import explain_all
+from raykeeper.history.report.input import Ending, ReportInput
+from raykeeper.history.report.model import Confidence, Outcome, Report
+from raykeeper.history.report.shape import job_outcome
+from support.report_scene import NOW, WORKER, a_job, failed, report_of, traceback_of, worker_died
 
 BOOM = "ZeroDivisionError: division by zero"
 FRAMES = '  File "main.py", line 7, in <module>\n    main()\n  File "worker.py", line 1053, in get_objects\n'
@@ -26,8 +27,8 @@ def ended(words: str, code: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def first(report: Report) -> tuple[str, str, bool]:
-    assert report.first_cause is not None
-    return report.first_cause.rule, report.first_cause.sureness, report.first_cause.ends_job
+    assert report.root_cause is not None
+    return report.root_cause.rule, report.root_cause.confidence, report.root_cause.ends_job
 
 
 AGAIN = f'{FRAMES}    raise value\nray.exceptions.RayTaskError: ray::step() (pid=7)\n  File "main.py", line 3\n{BOOM}'
@@ -43,9 +44,9 @@ async def test_what_a_driver_says_last_leads_to_the_task_that_failed(words: str,
     hidden = failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("other", "ValueError: earlier"), seconds=5)
     task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM), seconds=10)
     report = await report_of(tmp_path, [*hidden, *task], jobs=[ended(words)])
-    assert first(report) == ("raised_exception", Sureness.CERTAIN, True)
-    assert report.first_cause is not None
-    assert report.first_cause.title == f"step raised {BOOM}"
+    assert first(report) == ("raised_exception", Confidence.CERTAIN, True)
+    assert report.root_cause is not None
+    assert report.root_cause.title == f"step raised {BOOM} (main.py:3)"
     assert len(report.causes) == 2
 
 
@@ -59,16 +60,16 @@ RELAYED = (
 async def test_errors_that_ray_relays_into_a_drivers_log_are_not_the_drivers(words: str, tmp_path: Path) -> None:
     task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM))
     report = await report_of(tmp_path, task, jobs=[ended(words)])
-    assert report.first_cause is not None
-    assert report.first_cause.title == f"step raised {BOOM}"
+    assert report.root_cause is not None
+    assert report.root_cause.title == f"step raised {BOOM} (main.py:3)"
 
 
 async def test_a_driver_that_says_nothing_of_its_tasks_failed_on_its_own(tmp_path: Path) -> None:
     task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM))
     report = await report_of(tmp_path, task, jobs=[ended(f"{FRAMES}    x = None + 1\nTypeError: unsupported operand")])
-    assert first(report) == ("failed_entrypoint", Sureness.CERTAIN, True)
-    assert report.first_cause is not None
-    assert report.first_cause.title.endswith("exited with code 1: TypeError: unsupported operand")
+    assert first(report) == ("failed_entrypoint", Confidence.CERTAIN, True)
+    assert report.root_cause is not None
+    assert report.root_cause.title.endswith("raised TypeError: unsupported operand (worker.py:1053)")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ async def test_a_driver_that_waited_in_vain_leads_to_tasks_that_never_ran(tmp_pa
     waiting = failed(1, "WORKER_DIED", "job ended", worker="", node="", requiredResources={"GPU": 4.0})
     job = ended(f"{FRAMES}    check_status()\nray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.")
     report = await report_of(tmp_path, waiting, jobs=[job])
-    assert first(report) == ("never_scheduled", Sureness.LIKELY, True)
+    assert first(report) == ("never_scheduled", Confidence.LIKELY, True)
 
 
 LOW = (
@@ -106,17 +107,17 @@ ENDS = [
     (
         ended("", 124, entrypoint="timeout 60 python main.py"),
         "timed_out_entrypoint",
-        Sureness.CERTAIN,
+        Confidence.CERTAIN,
         "ran out of time",
     ),
-    (ended("", 124), "timed_out_entrypoint", Sureness.LIKELY, "ran out of time"),
-    (ended("", 137), "killed_entrypoint", Sureness.CERTAIN, "was ended by SIGKILL"),
-    (ended("", -15), "killed_entrypoint", Sureness.CERTAIN, "was ended by SIGTERM"),
-    (ended("", 3), "failed_entrypoint", Sureness.CERTAIN, "exited with code 3"),
+    (ended("", 124), "timed_out_entrypoint", Confidence.LIKELY, "ran out of time"),
+    (ended("", 137), "killed_entrypoint", Confidence.CERTAIN, "was ended by SIGKILL"),
+    (ended("", -15), "killed_entrypoint", Confidence.CERTAIN, "was ended by SIGTERM"),
+    (ended("", 3), "failed_entrypoint", Confidence.CERTAIN, "exited with code 3"),
     (
         a_job("FAILED", error_type="JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE", message=LOW),
         "job_out_of_memory",
-        Sureness.CERTAIN,
+        Confidence.CERTAIN,
         "out of memory: Ray killed build_index on 10.0.0.9",
     ),
     (
@@ -124,22 +125,22 @@ ENDS = [
             f"{FRAMES}ray.exceptions.RayTaskError: ray::crawl() (pid=1)\n{FRAMES}ray.exceptions.TaskCancelledError: x"
         ),
         "cancelled_task_of_job",
-        Sureness.CERTAIN,
+        Confidence.CERTAIN,
         "crawl was cancelled, and job nightly needed its result",
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("job", "rule", "sureness", "title"), ENDS, ids=[f"{n}-{row[1]}" for n, row in enumerate(ENDS)]
+    ("job", "rule", "confidence", "title"), ENDS, ids=[f"{n}-{row[1]}" for n, row in enumerate(ENDS)]
 )
 async def test_a_job_without_failed_tasks_is_explained_by_how_it_ended(
-    job: dict[str, Any], rule: str, sureness: Sureness, title: str, tmp_path: Path
+    job: dict[str, Any], rule: str, confidence: Confidence, title: str, tmp_path: Path
 ) -> None:
     report = await report_of(tmp_path, [], jobs=[job])
-    assert (report.outcome, first(report)) == (Outcome.FAILED, (rule, sureness, True))
-    assert report.first_cause is not None
-    assert title in report.first_cause.title
+    assert (report.outcome, first(report)) == (Outcome.FAILED, (rule, confidence, True))
+    assert report.root_cause is not None
+    assert title in report.root_cause.title
 
 
 async def test_workers_that_ray_ended_behind_a_driver_that_was_gone_did_not_crash(tmp_path: Path) -> None:
@@ -149,12 +150,12 @@ async def test_workers_that_ray_ended_behind_a_driver_that_was_gone_did_not_cras
     )
     events = [worker_died("SYSTEM_ERROR", detail, 9), *failed(1, "WORKER_DIED", detail, worker=WORKER)]
     report = await report_of(tmp_path, events, jobs=[a_job("STOPPED")])
-    assert (report.outcome, first(report)) == (Outcome.STOPPED, ("ended_with_job", Sureness.CERTAIN, True))
+    assert (report.outcome, first(report)) == (Outcome.STOPPED, ("ended_with_job", Confidence.CERTAIN, True))
 
 
 def test_a_cluster_that_was_ended_over_a_job_at_work_is_why_it_failed() -> None:
-    job = replace(job_outcome(a_job("FAILED")), is_cut_off=True)
-    [cause] = explain_all(Situation((), (job,), Ending(NOW, reason="cluster deleted"))).causes
+    job = replace(job_outcome(Job(a_job("FAILED"))), is_cut_off=True)
+    [cause] = explain_all(ReportInput((), (job,), Ending(NOW, reason="cluster deleted"))).causes
     assert (cause.rule, cause.is_intended, cause.ends_job) == ("ended_cluster", True, True)
     assert cause.title == "the cluster was ended while job nightly was at work"
     assert "cluster deleted" in cause.evidence[0].text
@@ -162,6 +163,6 @@ def test_a_cluster_that_was_ended_over_a_job_at_work_is_why_it_failed() -> None:
 
 @pytest.mark.parametrize(("number", "words"), [(2, "jobs a0, a1 were at work"), (5, "jobs a0, a1, a2 and 2 more were")])
 def test_several_jobs_that_a_cluster_was_ended_over_are_counted(number: int, words: str) -> None:
-    jobs = [replace(job_outcome(a_job("FAILED", submission_id=f"a{n}")), is_cut_off=True) for n in range(number)]
-    [cause] = explain_all(Situation((), tuple(jobs), Ending(NOW))).causes
+    jobs = [replace(job_outcome(Job(a_job("FAILED", submission_id=f"a{n}"))), is_cut_off=True) for n in range(number)]
+    [cause] = explain_all(ReportInput((), tuple(jobs), Ending(NOW))).causes
     assert words in cause.title

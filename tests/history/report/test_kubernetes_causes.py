@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from ingest_scene import START_NS, finished_task
-from raykeeper.history.kubefacts.merged import KubeFacts
-from raykeeper.history.report.firstcause import explain_all
-from raykeeper.history.report.model import Outcome, Report, Sureness
-from raykeeper.history.report.shaping import job_outcome
-from raykeeper.history.report.situation import Ending, Kubernetes, Situation
-from raykeeper.history.report.troubles import Trouble, troubles_of
+from raykeeper.history.entities.job import Job
+from raykeeper.history.report.causes import explain_all
+from raykeeper.history.report.input import Ending, Kubernetes, ReportInput
+from raykeeper.history.report.model import Confidence, Outcome, Report
+from raykeeper.history.report.pod_failures import PodFailure, pod_failures_of
+from raykeeper.history.report.shape import job_outcome
 from raykeeper.history.report.unstarted import unstarted_report
+from raykeeper.history.store.kube_facts import KubeFacts
 from raykeeper.layout.kube_facts import ClusterFact, ContainerFact, EventFact, PodFact
-from report_scene import RECORD, a_job, failed, node_died, report_of
+from support.ingest_scene import START_NS, finished_task
+from support.report_scene import RECORD, a_job, failed, node_died, report_of
 
 START = datetime.fromtimestamp(START_NS // 1_000_000_000, UTC)
 RUNNING = ContainerFact(name="ray-worker", image="ray:2.60", state="running")
@@ -89,10 +90,10 @@ TROUBLES = [
     ("pods", "rule", "title"), TROUBLES, ids=[f"{number}-{row[1]}" for number, row in enumerate(TROUBLES)]
 )
 def test_each_trouble_is_told_by_the_states_of_its_pod(pods: list[PodFact], rule: str, title: str) -> None:
-    [trouble] = troubles_of(KubeFacts(tuple(pods), (event("Failed", "told by an event", 12),)))
-    assert trouble.rule == rule
-    assert title in trouble.title
-    assert "told by an event" in trouble.evidence[-1].text
+    [failure] = pod_failures_of(KubeFacts(tuple(pods), (event("Failed", "told by an event", 12),)))
+    assert failure.rule == rule
+    assert title in failure.title
+    assert "told by an event" in failure.evidence[-1].text
 
 
 @pytest.mark.parametrize(
@@ -107,19 +108,19 @@ def test_each_trouble_is_told_by_the_states_of_its_pod(pods: list[PodFact], rule
 )
 def test_what_came_to_a_good_end_is_no_trouble(pods: list[PodFact]) -> None:
     cluster = ClusterFact(at=after(42), uid="c", name="train", deletion_requested_at=after(40), deleted=True)
-    assert troubles_of(KubeFacts(tuple(pods), cluster=cluster)) == ()
+    assert pod_failures_of(KubeFacts(tuple(pods), cluster=cluster)) == ()
 
 
 def first(report: Report) -> tuple[str, str, int]:
-    assert report.first_cause is not None
-    return report.first_cause.rule, report.first_cause.sureness, report.first_cause.failures
+    assert report.root_cause is not None
+    return report.root_cause.rule, report.root_cause.confidence, report.root_cause.failures
 
 
 @pytest.mark.parametrize("error_type", ["NODE_DIED", "WORKER_DIED", "ACTOR_DIED", "OBJECT_LOST"])
 async def test_a_pod_that_kubernetes_killed_explains_the_node_that_ray_lost(error_type: str, tmp_path: Path) -> None:
     lost = [*node_died("UNEXPECTED_TERMINATION", "gone", 40), *failed(1, error_type, "gone", seconds=14)]
     report = await report_of(tmp_path, lost, facts=KubeFacts((pod(1), pod(12, OOM_KILLED))))
-    assert first(report) == ("oom_killed_container", Sureness.CERTAIN, 1)
+    assert first(report) == ("oom_killed_container", Confidence.CERTAIN, 1)
     assert len(report.causes) == 1
 
 
@@ -141,7 +142,7 @@ async def test_tasks_without_resources_wait_for_pods_that_found_no_node(tmp_path
     waiting = failed(1, "WORKER_DIED", "job ended", worker="", node="")
     pending = pod(2, ContainerFact(name="ray-worker"), unschedulable="0/3 nodes: no GPU", **WAITING)
     report = await report_of(tmp_path, waiting, facts=KubeFacts((pending,)))
-    assert first(report) == ("unschedulable_pod", Sureness.LIKELY, 1)
+    assert first(report) == ("unschedulable_pod", Confidence.LIKELY, 1)
 
 
 async def test_a_job_that_never_began_is_explained_by_pods_that_never_started(tmp_path: Path) -> None:
@@ -154,17 +155,15 @@ async def test_a_job_that_never_began_is_explained_by_pods_that_never_started(tm
 async def test_a_session_that_went_well_went_well_although_a_spare_pod_never_started(tmp_path: Path) -> None:
     facts = KubeFacts((pod(1, NO_IMAGE, **WAITING),))
     report = await report_of(tmp_path, finished_task(1), jobs=[a_job()], facts=facts)
-    assert (report.outcome, report.first_cause) == (Outcome.OK, None)
+    assert (report.outcome, report.root_cause) == (Outcome.OK, None)
 
 
 def test_a_head_that_never_started_has_a_report_without_a_session() -> None:
     facts = KubeFacts((pod(1, NO_IMAGE, **(WAITING | {"node_type": "head"})),), (event("Failed", "no such image", 2),))
     report = unstarted_report("team-a", "train", facts)
     assert (report.outcome, report.session) == (Outcome.FAILED, "none")
-    assert first(report) == ("missing_image", Sureness.CERTAIN, 0)
-    assert (
-        [fact.source for fact in report.first_cause.evidence] == ["pod", "kubernetes"] if report.first_cause else False
-    )
+    assert first(report) == ("missing_image", Confidence.CERTAIN, 0)
+    assert [fact.source for fact in report.root_cause.evidence] == ["pod", "kubernetes"] if report.root_cause else False
 
 
 def test_the_heads_trouble_comes_before_the_workers() -> None:
@@ -195,7 +194,7 @@ OWNER = {"owner_kind": "RayJob", "owner_name": "nightly"}
 
 def test_troubles_are_in_the_order_of_time() -> None:
     states = (pod(1), pod(12, OOM_KILLED), pod(30, disruption="EvictionByEvictionAPI"))
-    found: list[Trouble] = list(troubles_of(KubeFacts(states)))
+    found: list[PodFailure] = list(pod_failures_of(KubeFacts(states)))
     assert [one.rule for one in found] == ["oom_killed_container", "evicted_pod"]
 
 
@@ -212,7 +211,38 @@ async def test_what_is_missing_of_kubernetes_is_said(tmp_path: Path) -> None:
 def test_what_happened_to_the_heads_pod_explains_its_silence_only_if_it_was_then(seconds: float, rule: str) -> None:
     killed = ContainerFact(name="ray-head", state="running", last_reason="OOMKilled", last_finished_at=after(seconds))
     head = pod(seconds, killed, node_type="head")
-    job = job_outcome(a_job("RUNNING", end_time=None))
-    kubernetes = Kubernetes(troubles_of(KubeFacts((head,))))
-    [cause] = explain_all(Situation((), (job,), Ending(after(600), is_crash=True), kubernetes)).causes
+    job = job_outcome(Job(a_job("RUNNING", end_time=None)))
+    kubernetes = Kubernetes(pod_failures_of(KubeFacts((head,))))
+    [cause] = explain_all(ReportInput((), (job,), Ending(after(600), is_crash=True), kubernetes)).causes
     assert cause.rule == rule
+
+
+@pytest.mark.parametrize(("lost_at", "rule"), [(30, "oom_killed_container"), (400, "crashed_cluster")])
+def test_a_job_went_with_its_head_though_the_session_went_on_with_the_next_one(lost_at: float, rule: str) -> None:
+    killed = ContainerFact(name="ray-head", state="running", last_reason="OOMKilled", last_finished_at=after(31))
+    unfound = {
+        "error_type": "JOB_SUPERVISOR_ACTOR_START_FAILURE",
+        "message": "Unexpected error occurred: failed to get job supervisor.",
+        "end_time": (START_NS // 1_000_000) + 500_000,
+    }
+    report_input = ReportInput(
+        (),
+        (job_outcome(Job(a_job("FAILED", **unfound))),),
+        kubernetes=Kubernetes(pod_failures_of(KubeFacts((pod(31, killed, node_type="head"),)))),
+        lost_heads=(after(-5), after(lost_at)),
+    )
+    [cause] = explain_all(report_input).causes
+    assert (cause.rule, cause.ends_job) == (rule, True)
+    assert "head was lost" in cause.title
+
+
+def test_a_head_that_was_killed_twice_in_its_pod_is_explained_by_the_time_that_ended_it() -> None:
+    deaths = [
+        pod(at, ContainerFact(name="ray-head", last_reason="OOMKilled", last_finished_at=after(at)), node_type="head")
+        for at in (30, 590)
+    ]
+    failures = pod_failures_of(KubeFacts((*deaths, *deaths)))
+    assert [failure.at for failure in failures] == [after(30), after(590)]
+    job = job_outcome(Job(a_job("RUNNING", end_time=None)))
+    [cause] = explain_all(ReportInput((), (job,), Ending(after(600), is_crash=True), Kubernetes(failures))).causes
+    assert (cause.rule, cause.at) == ("oom_killed_container", after(590))

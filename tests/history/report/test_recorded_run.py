@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 from starlette.types import ASGIApp
 
-from asking import ask
-from goldenserver import golden_server
-from goldensession import Moments
-from raycapture import SESSION
+from raykeeper.history.commands.report_text import ReportScreen
 from raykeeper.history.report.model import Cause, Outcome, Report
-from raykeeper.history.report.terminal import ReportScreen
+from support.asking import ask
+from support.goldenserver import golden_server
+from support.goldensession import Moments
+from support.raycapture import SESSION
 
 PREFIX = f"/s/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}"
 
@@ -60,21 +60,21 @@ async def report_on(app: ASGIApp, job: str = "") -> Report:
 
 
 @pytest.mark.parametrize("job", FIRST_CAUSES)
-async def test_the_first_cause_of_each_job_is_the_true_one(job: str, ingested_moments: Moments) -> None:
+async def test_the_root_cause_of_each_job_is_the_true_one(job: str, ingested_moments: Moments) -> None:
     async with server(ingested_moments) as app:
         report = await report_on(app, job)
     outcome, rule, title = FIRST_CAUSES[job]
-    assert report.first_cause is not None
-    assert (report.outcome, report.first_cause.rule) == (outcome, rule)
-    assert title in report.first_cause.title
-    assert report.first_cause.evidence
+    assert report.root_cause is not None
+    assert (report.outcome, report.root_cause.rule) == (outcome, rule)
+    assert title in report.root_cause.title
+    assert report.root_cause.evidence
 
 
 @pytest.mark.parametrize("job", ["golden-train", "golden-serve", "04000000"])
 async def test_jobs_that_went_well_say_so(job: str, ingested_moments: Moments) -> None:
     async with server(ingested_moments) as app:
         report = await report_on(app, job)
-    assert (report.outcome, report.first_cause, report.groups) == (Outcome.OK, None, ())
+    assert (report.outcome, report.root_cause, report.groups) == (Outcome.OK, None, ())
 
 
 async def test_every_failure_of_the_main_job_has_its_cause(ingested_moments: Moments) -> None:
@@ -145,8 +145,8 @@ async def test_the_terminal_shows_plain_lines_where_it_is_none(ingested_moments:
     ReportScreen(Console(file=printed, highlight=False, soft_wrap=True)).show(report)
     text = printed.getvalue()
     assert "\x1b" not in text
-    assert "succeeded, although attempts failed" in text.splitlines()[0]
-    assert text.index("first cause") < text.index("fail_app raised ValueError: boom")
+    assert "succeeded with failures" in text.splitlines()[0]
+    assert text.index("root cause") < text.index("fail_app raised ValueError: boom")
     coloured = io.StringIO()
     ReportScreen(Console(file=coloured, force_terminal=True, color_system="standard")).show(report)
     assert "\x1b[" in coloured.getvalue()

@@ -13,21 +13,23 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from goldenserver import golden_server
-from goldensession import Moments
-from ingest_scene import HEAD, START_NS, finished_task, put_records, put_segment
-from ingest_scene import SESSION as SMALL
-from ingest_scene import local_store as small_store
-from raycapture import SESSION
 from raykeeper.cli.app import app
+from raykeeper.history.commands.report_text import ReportScreen
 from raykeeper.history.report.model import Counts, Outcome, Report
-from raykeeper.history.report.terminal import ReportScreen
-from raykeeper.layout.keys import CatalogKey, node_record_key
+from raykeeper.layout.keys import CatalogKey, RayJobId, node_record_key
+from raykeeper.layout.rayjobs import RayJobRecord, RayJobState
 from raykeeper.layout.records import CatalogStart, Delivery, NodeRecord, encode_record
 from raykeeper.storage.store import ObjectStore
-from recorded_failures import RecordedFailures
-from report_scene import running_task
-from serving_history import serving
+from support.goldenserver import golden_server
+from support.goldensession import Moments
+from support.ingest_scene import HEAD, START_NS, finished_task, put_records, put_segment
+from support.ingest_scene import SESSION as SMALL
+from support.ingest_scene import local_store as small_store
+from support.raycapture import SESSION
+from support.recorded_failures import RecordedFailures
+from support.report_scene import running_task
+from support.serving_history import serving
+from support.whole_history import built_server
 
 STARTED = datetime.fromtimestamp(START_NS / 1e9, UTC)
 NAME = f"{SMALL.namespace}/{SMALL.cluster}/{SMALL.session}"
@@ -60,7 +62,7 @@ def test_a_session_of_which_nothing_arrived_is_not_called_a_success(tmp_path: Pa
     assert "1970" not in shown.stdout
 
 
-def test_a_lost_head_is_the_first_cause_of_what_was_cut_off_and_what_is_unknown_is_said(tmp_path: Path) -> None:
+def test_a_lost_head_is_the_root_cause_of_what_was_cut_off_and_what_is_unknown_is_said(tmp_path: Path) -> None:
     store = small_store(tmp_path / "store")
     asyncio.run(put_small(store, is_ended=False, is_fine=False))
     asyncio.run(lose_events(store))
@@ -68,14 +70,14 @@ def test_a_lost_head_is_the_first_cause_of_what_was_cut_off_and_what_is_unknown_
     shown = command(NAME, "--store", f"file://{tmp_path}/store", "--cache-dir", str(tmp_path / "cache"), "--json")
     report = msgspec.json.decode(shown.stdout, type=Report)
     assert (shown.exit_code, report.outcome) == (1, Outcome.FAILED)
-    assert report.first_cause is not None
-    assert (report.first_cause.rule, report.first_cause.failures) == ("crashed_cluster", 1)
+    assert report.root_cause is not None
+    assert (report.root_cause.rule, report.root_cause.failures) == ("crashed_cluster", 1)
     assert [unknown.what for unknown in report.unknown] == ["dropped by Ray", "no end"]
     assert report.unknown[0].text.startswith("17 events")
 
 
 VERDICTS = [
-    ("went-well", 0, "nothing failed"),
+    ("went-well", 0, "succeeded, every failure was recovered by a retry"),
     ("one-of-many", 1, "failed"),
     ("stopped-job", 1, "stopped by its user"),
     ("killed-head", 1, "failed"),
@@ -92,7 +94,38 @@ def test_a_script_knows_by_the_exit_code_how_it_went(
     assert (shown.exit_code, told.exit_code) == (code, code), shown.output
     assert shown.stdout.partition("\n")[0].endswith(f": {verdict}")
     report = msgspec.json.decode(told.stdout, type=Report)
-    assert (report.cluster, report.first_cause is None) == (name, code == 0)
+    assert (report.cluster, report.root_cause is None) == (name, code == 0)
+
+
+RAYJOBS = [
+    (RayJobState(at=STARTED, deployment_status="Initializing", waits_for="QuotaExceeded: 64 cpus"), 0, "64 cpus"),
+    (RayJobState(at=STARTED, deployment_status="Failed", reason="DeadlineExceeded"), 1, "activeDeadlineSeconds"),
+    (
+        RayJobState(
+            at=STARTED, deployment_status="ValidationFailed", reason="ValidationFailed", message="no entrypoint"
+        ),
+        1,
+        "is not valid: no entrypoint",
+    ),
+    (RayJobState(at=STARTED, deployment_status="Complete", job_status="STOPPED"), 1, "was stopped"),
+]
+
+
+@pytest.mark.parametrize(("state", "code", "cause"), RAYJOBS, ids=lambda value: getattr(value, "deployment_status", ""))
+async def test_a_rayjob_that_never_had_a_cluster_says_why(
+    tmp_path: Path, state: RayJobState, code: int, cause: str
+) -> None:
+    id_ = RayJobId("team-a", "nightly", "u-1")
+    record = RayJobRecord(namespace="team-a", name="nightly", uid="u-1", states=(state,))
+    await small_store(tmp_path / "store").put(id_.key, encode_record(record))
+    from_store = ("--store", f"file://{tmp_path}/store", "--cache-dir", str(tmp_path / "cache"))
+    async with built_server(tmp_path / "store", tmp_path / "served") as server, serving(server) as url:
+        for place in (from_store, ("--server", url)):
+            shown = await asyncio.to_thread(command, "team-a/nightly", *place)
+            assert (shown.exit_code, cause in shown.stdout) == (code, True), shown.output
+            assert shown.stdout.startswith("RayJob team-a/nightly, which never had a cluster: ")
+            nobody = await asyncio.to_thread(command, "team-a/nobody", *place)
+            assert (nobody.exit_code, "nothing is known of a RayJob team-a/nobody" in nobody.output) == (2, True)
 
 
 @pytest.mark.parametrize("outcome", Outcome)
@@ -136,9 +169,9 @@ async def test_a_server_that_has_no_report_is_quoted_in_words(ingested_moments: 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("a/b", "--store", "file:///nowhere"), "<namespace>/<cluster>/<session>[/<job>]"),
-        (("a/b/c",), "either --store or --server"),
-        (("a/b/c", "--store", "file:///tmp", "--server", "http://x"), "either --store or --server"),
+        (("a", "--store", "file:///nowhere"), "<namespace>/<cluster>/<session>[/<job>], or <namespace>/<RayJob>"),
+        (("a/b/c",), "say where the history is: --store or --server"),
+        (("a/b/c", "--store", "file:///tmp", "--server", "http://x"), "give --store or --server, not both"),
         (("a/b/c", "--store", "ftp://x"), "storage URL"),
         (("a/b/c", "--server", "x:80"), "--server='x:80' cannot be used: it must begin with http://"),
         (("a/b/c", "--server", "http://x", "--token-file", "/no/f"), "--token-file='/no/f' cannot be used: it cannot"),

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ingest_scene import definition, finished_task, job_lifecycle, lifecycle, task_id
 from raykeeper.history.report.fingerprint import ARGUMENT_MARK
-from raykeeper.history.report.model import Outcome, Report, Sureness
-from report_scene import (
+from raykeeper.history.report.model import Confidence, Outcome, Report
+from support.ingest_scene import definition, finished_task, job_lifecycle, lifecycle, task_id
+from support.report_scene import (
     NODE,
     SECOND,
     WORKER,
@@ -31,26 +31,26 @@ SOCKET = "RpcError: RPC error: Socket closed rpc_code: 14"
 
 
 def first(report: Report) -> tuple[str, str, int]:
-    """Rule, sureness and number of failures of the first cause."""
-    assert report.first_cause is not None
-    return report.first_cause.rule, report.first_cause.sureness, report.first_cause.failures
+    """Rule, confidence and number of failures of the root cause."""
+    assert report.root_cause is not None
+    return report.root_cause.rule, report.root_cause.confidence, report.root_cause.failures
 
 
 def evidence(report: Report) -> str:
-    assert report.first_cause is not None
-    return "\n".join(f"{fact.source}: {fact.text}" for fact in report.first_cause.evidence)
+    assert report.root_cause is not None
+    return "\n".join(f"{fact.source}: {fact.text}" for fact in report.root_cause.evidence)
 
 
 async def test_a_session_that_went_well_says_so(tmp_path: Path) -> None:
     report = await report_of(tmp_path, finished_task(1), jobs=[a_job()])
-    assert (report.outcome, report.first_cause, report.causes, report.groups) == (Outcome.OK, None, (), ())
+    assert (report.outcome, report.root_cause, report.causes, report.groups) == (Outcome.OK, None, (), ())
     assert report.counts.attempts == 1
 
 
 async def test_one_exception_among_many_tasks_is_its_own_cause(tmp_path: Path) -> None:
     fine = [one for number in range(2, 30) for one in finished_task(number)]
     report = await report_of(tmp_path, [*fine, *failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM))])
-    assert first(report) == ("raised_exception", Sureness.CERTAIN, 1)
+    assert first(report) == ("raised_exception", Confidence.CERTAIN, 1)
     [group] = report.groups
     assert (group.title, group.failures, group.share) == (BOOM, 1, 1 / 29)
     assert [(function.name, function.failures) for function in group.functions] == [("step", 1)]
@@ -65,7 +65,7 @@ async def test_a_failed_argument_leads_to_the_task_that_made_it(tmp_path: Path) 
     for number in (2, 3):
         events += failed(number, "TASK_EXECUTION_EXCEPTION", passed_on, name="use", seconds=9)
     report = await report_of(tmp_path, events)
-    assert first(report) == ("raised_exception", Sureness.CERTAIN, 3)
+    assert first(report) == ("raised_exception", Confidence.CERTAIN, 3)
     assert len(report.causes) == 1
     assert "an argument of use was the error of make" in evidence(report)
     assert {group.functions[0].name for group in report.groups} == {"make", "use"}
@@ -79,24 +79,24 @@ async def test_an_error_that_a_parent_got_leads_to_its_child(tmp_path: Path) -> 
     events = failed(1, "TASK_EXECUTION_EXCEPTION", inner, name="child", seconds=5)
     events += failed(2, "TASK_EXECUTION_EXCEPTION", nested, name="parent", seconds=6)
     report = await report_of(tmp_path, events)
-    assert first(report) == ("raised_exception", Sureness.CERTAIN, 2)
+    assert first(report) == ("raised_exception", Confidence.CERTAIN, 2)
     assert "parent asked for the result of child" in evidence(report)
 
 
 async def test_a_dependency_whose_own_failure_is_missing_is_only_likely(tmp_path: Path) -> None:
     passed_on = f"ray::use() (pid=8)\n  {ARGUMENT_MARK}:\nray.exceptions.RayTaskError: {traceback_of('make', BOOM)}"
     report = await report_of(tmp_path, failed(2, "TASK_EXECUTION_EXCEPTION", passed_on, name="use"))
-    assert first(report) == ("failed_dependency", Sureness.LIKELY, 1)
+    assert first(report) == ("failed_dependency", Confidence.LIKELY, 1)
 
 
 @pytest.mark.parametrize("error_type", ["OUT_OF_MEMORY", "WORKER_DIED"])
 async def test_a_worker_killed_for_memory_is_named_before_its_task(error_type: str, tmp_path: Path) -> None:
     killed = worker_died("NODE_OUT_OF_MEMORY", "Task was killed due to the node running low on memory.", 9)
     report = await report_of(tmp_path, [killed, *failed(1, error_type, SOCKET, seconds=10)])
-    assert first(report) == ("out_of_memory", Sureness.CERTAIN, 1)
-    assert report.first_cause is not None
-    assert report.first_cause.at is not None
-    assert report.first_cause.at.second == 9
+    assert first(report) == ("out_of_memory", Confidence.CERTAIN, 1)
+    assert report.root_cause is not None
+    assert report.root_cause.at is not None
+    assert report.root_cause.at.second == 9
     assert "running low on memory" in evidence(report)
 
 
@@ -107,14 +107,14 @@ async def test_a_lost_node_explains_the_tasks_on_it_even_those_that_failed_befor
     for number in range(1, 6):
         events += failed(number, "WORKER_DIED", SOCKET, seconds=10 + number)
     report = await report_of(tmp_path, events)
-    assert first(report) == ("lost_node", Sureness.LIKELY, 5)
+    assert first(report) == ("lost_node", Confidence.LIKELY, 5)
     assert "health check failed" in evidence(report)
     assert "5 of 5" in evidence(report)
 
 
 async def test_a_node_that_ray_names_as_the_reason_is_certain(tmp_path: Path) -> None:
     events = [*node_died("UNEXPECTED_TERMINATION", "gone", 12), *failed(1, "NODE_DIED", f"node {NODE} died")]
-    assert first(await report_of(tmp_path, events)) == ("lost_node", Sureness.CERTAIN, 1)
+    assert first(await report_of(tmp_path, events)) == ("lost_node", Confidence.CERTAIN, 1)
 
 
 async def test_a_node_that_died_an_hour_later_explains_nothing(tmp_path: Path) -> None:
@@ -132,13 +132,13 @@ async def test_a_lost_object_is_guessed_to_be_gone_with_the_node_before_it(tmp_p
     events = [*node_died("UNEXPECTED_TERMINATION", "gone", 12), *failed(1, "WORKER_DIED", SOCKET, seconds=11)]
     events += failed(2, "OBJECT_LOST", "Failed to retrieve object ab12", seconds=20, worker="ab" * 28, node="9a" * 28)
     report = await report_of(tmp_path, events)
-    assert first(report) == ("lost_node", Sureness.LIKELY, 2)
-    assert {group.error_type: group.sureness for group in report.groups}["OBJECT_LOST"] is Sureness.GUESS
+    assert first(report) == ("lost_node", Confidence.LIKELY, 2)
+    assert {group.error_type: group.confidence for group in report.groups}["OBJECT_LOST"] is Confidence.GUESS
 
 
 async def test_a_failed_runtime_environment_is_certain(tmp_path: Path) -> None:
     report = await report_of(tmp_path, failed(1, "RUNTIME_ENV_SETUP_FAILED", "OSError: no package", worker="", node=""))
-    assert first(report) == ("failed_environment", Sureness.CERTAIN, 1)
+    assert first(report) == ("failed_environment", Confidence.CERTAIN, 1)
 
 
 async def test_a_crashed_worker_is_likely_because_nobody_knows_why(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ async def test_a_crashed_worker_is_likely_because_nobody_knows_why(tmp_path: Pat
         *failed(1, "WORKER_DIED", SOCKET),
     ]
     report = await report_of(tmp_path, events)
-    assert first(report) == ("crashed_worker", Sureness.LIKELY, 1)
+    assert first(report) == ("crashed_worker", Confidence.LIKELY, 1)
     assert "End of file" in evidence(report)
 
 
@@ -161,7 +161,7 @@ async def test_methods_of_an_actor_fail_because_its_constructor_did(tmp_path: Pa
         *method(actor_task(2), "inc", called, 6),
     ]
     report = await report_of(tmp_path, events)
-    assert first(report) == ("raised_exception", Sureness.CERTAIN, 3)
+    assert first(report) == ("raised_exception", Confidence.CERTAIN, 3)
     assert "its constructor raised" in evidence(report)
 
 
@@ -174,7 +174,7 @@ async def test_calls_while_an_actor_restarts_follow_from_what_ended_it(tmp_path:
         *method(actor_task(2), "inc", waiting, 6),
     ]
     report = await report_of(tmp_path, events)
-    assert first(report) == ("crashed_worker", Sureness.LIKELY, 2)
+    assert first(report) == ("crashed_worker", Confidence.LIKELY, 2)
 
 
 async def test_what_the_program_asked_for_is_no_failure(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_what_the_program_asked_for_is_no_failure(tmp_path: Path) -> None:
         *failed(2, "TASK_CANCELLED", "cancelled"),
     ]
     report = await report_of(tmp_path, events, jobs=[a_job()])
-    assert (report.outcome, report.first_cause) == (Outcome.OK, None)
+    assert (report.outcome, report.root_cause) == (Outcome.OK, None)
     assert {cause.rule for cause in report.causes} == {"ended_actor", "cancelled"}
     assert report.counts.failures == 2
 
@@ -199,11 +199,11 @@ async def test_resources_that_never_come_are_certain_if_ray_says_so_and_likely_i
 ) -> None:
     told = failed(1, "TASK_UNSCHEDULABLE_ERROR", "no node has GPU", worker="", node="", requiredResources={"GPU": 8.0})
     report = await report_of(tmp_path / "told", told)
-    assert first(report) == ("unschedulable", Sureness.CERTAIN, 1)
+    assert first(report) == ("unschedulable", Confidence.CERTAIN, 1)
     assert "required resources: GPU 8" in evidence(report)
     waited = [definition(task_id(1)), lifecycle(task_id(1), [("PENDING_NODE_ASSIGNMENT", 1)])]
     report = await report_of(tmp_path / "waited", [*waited, job_lifecycle("01000000", "FINISHED", 60 * SECOND)])
-    assert first(report) == ("never_scheduled", Sureness.LIKELY, 1)
+    assert first(report) == ("never_scheduled", Confidence.LIKELY, 1)
 
 
 async def test_tasks_that_were_open_when_their_job_succeeded_are_no_failure(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ async def test_a_stopped_job_is_why_its_tasks_ended(tmp_path: Path) -> None:
     stopped = a_job("STOPPED", message="Job was intentionally stopped.")
     report = await report_of(tmp_path, [*running_task(1), ended], jobs=[stopped])
     assert report.outcome is Outcome.STOPPED
-    assert first(report) == ("ended_with_job", Sureness.CERTAIN, 1)
+    assert first(report) == ("ended_with_job", Confidence.CERTAIN, 1)
     assert "intentionally stopped" in evidence(report)
 
 
@@ -228,7 +228,7 @@ async def test_a_retry_that_hid_a_failure_is_told_and_is_no_failure(tmp_path: Pa
         lifecycle(task_id(1), [("RUNNING", 11 * SECOND), ("FINISHED", 12 * SECOND)], attempt=1),
     ]
     report = await report_of(tmp_path, events, jobs=[a_job()])
-    assert (report.outcome, report.first_cause) == (Outcome.OK, None)
+    assert (report.outcome, report.root_cause) == (Outcome.OK, None)
     assert (report.counts.failures, report.counts.recovered, report.groups[0].recovered) == (1, 1, 1)
 
 
@@ -238,9 +238,9 @@ async def test_the_exception_that_ended_the_driver_comes_before_earlier_ones_tha
     log = f'Traceback (most recent call last):\n  File "main.py", line 9\n    ray.get(x)\n{traceback_of("step", BOOM)}'
     job = a_job("FAILED", message=f"exit code 1\n{log}", driver_exit_code=1, error_type="JOB_ENTRYPOINT_COMMAND_ERROR")
     report = await report_of(tmp_path, events, jobs=[job], job="nightly")
-    assert first(report) == ("raised_exception", Sureness.CERTAIN, 1)
-    assert report.first_cause is not None
-    assert (report.first_cause.title, report.first_cause.ends_job) == (f"step raised {BOOM}", True)
+    assert first(report) == ("raised_exception", Confidence.CERTAIN, 1)
+    assert report.root_cause is not None
+    assert (report.root_cause.title, report.root_cause.ends_job) == (f"step raised {BOOM} (main.py:3)", True)
 
 
 JOB_ENDS = [
@@ -257,9 +257,9 @@ async def test_a_job_without_failed_tasks_is_explained_by_its_own_words(
 ) -> None:
     report = await report_of(tmp_path, [], jobs=[a_job("FAILED", **facts)])
     assert report.outcome is Outcome.FAILED
-    assert report.first_cause is not None
-    assert report.first_cause.rule == rule
-    assert title in report.first_cause.title
+    assert report.root_cause is not None
+    assert report.root_cause.rule == rule
+    assert title in report.root_cause.title
 
 
 async def test_a_supervisor_that_died_with_a_node_is_explained_by_the_node(tmp_path: Path) -> None:
@@ -280,8 +280,8 @@ async def test_a_report_on_a_job_leaves_the_others_out(tmp_path: Path) -> None:
 async def test_a_long_error_keeps_its_beginning_and_its_exception(tmp_path: Path) -> None:
     long = traceback_of("step", "x" * 30_000).replace("x" * 30_000, "    frame\n" * 4000 + BOOM)
     report = await report_of(tmp_path, failed(1, "TASK_EXECUTION_EXCEPTION", long))
-    assert report.first_cause is not None
-    assert report.first_cause.title == f"step raised {BOOM}"
+    assert report.root_cause is not None
+    assert report.root_cause.title == f"step raised {BOOM} (main.py:3)"
     [group] = report.groups
     assert group.example is not None
     assert group.example.message.startswith("User exception:")
@@ -298,16 +298,16 @@ async def test_calls_of_an_actor_out_of_restarts_follow_from_the_death_of_its_wo
     calls = [*method(actor_task(2), "inc", called, 6), *method(actor_task(3), "inc", called, 7)]
     events = [*actor_died({"actorDiedErrorContext": died}, 5), *calls]
     alone = await report_of(tmp_path / "alone", events)
-    assert first(alone) == ("dead_actor", Sureness.CERTAIN, 2)
+    assert first(alone) == ("dead_actor", Confidence.CERTAIN, 2)
     crash = [worker_died("SYSTEM_ERROR", "EOF", 4), *method(actor_task(1), "die", cut, 5, worker=WORKER)]
-    assert first(await report_of(tmp_path / "whole", [*events, *crash])) == ("crashed_worker", Sureness.LIKELY, 3)
+    assert first(await report_of(tmp_path / "whole", [*events, *crash])) == ("crashed_worker", Confidence.LIKELY, 3)
 
 
 async def test_an_actor_killed_for_memory_is_named_by_its_death(tmp_path: Path) -> None:
     died = {"reason": "WORKER_DIED", "errorMessage": DEAD.format(exit_type="NODE_OUT_OF_MEMORY")}
     called = {"errorType": "ACTOR_DIED", "errorMessage": died["errorMessage"]}
     events = [*actor_died({"actorDiedErrorContext": died}, 5), *method(actor_task(2), "inc", called, 6)]
-    assert first(await report_of(tmp_path, events)) == ("out_of_memory", Sureness.CERTAIN, 1)
+    assert first(await report_of(tmp_path, events)) == ("out_of_memory", Confidence.CERTAIN, 1)
 
 
 async def test_a_job_that_failed_comes_before_one_that_was_stopped_earlier(tmp_path: Path) -> None:

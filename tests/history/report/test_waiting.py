@@ -8,14 +8,24 @@ from typing import Any
 
 import pytest
 
-from ingest_scene import START_NS, Event, base64_id, definition, event, finished_task, lifecycle, task_id, timestamp
-from raykeeper.history.report.capacity import Capacity, capacity_of, in_words
-from raykeeper.history.report.firstcause import explain_all
-from raykeeper.history.report.model import Outcome, Report, Sureness
-from raykeeper.history.report.shaping import job_outcome
-from raykeeper.history.report.situation import Ending, Situation, Waiting
-from raykeeper.history.report.waiting import parse_unmade
-from report_scene import (
+from raykeeper.history.entities.job import Job
+from raykeeper.history.report.causes import explain_all
+from raykeeper.history.report.input import Capacity, Ending, ReportInput, Waiting, capacity_of, in_words
+from raykeeper.history.report.make import parse_unmade
+from raykeeper.history.report.model import Confidence, Outcome, Report
+from raykeeper.history.report.shape import job_outcome
+from support.ingest_scene import (
+    START_NS,
+    Event,
+    base64_id,
+    definition,
+    event,
+    finished_task,
+    lifecycle,
+    task_id,
+    timestamp,
+)
+from support.report_scene import (
     NODE,
     NOW,
     SECOND,
@@ -48,14 +58,14 @@ def waiting(number: int, name: str = "embed", **resources: float) -> list[Event]
     return failed(number, "WORKER_DIED", ENDED, name=name, worker="", node="", requiredResources=resources)
 
 
-def first(report: Report) -> tuple[str, str, Sureness]:
-    assert report.first_cause is not None
-    return report.first_cause.rule, report.first_cause.title, report.first_cause.sureness
+def first(report: Report) -> tuple[str, str, Confidence]:
+    assert report.root_cause is not None
+    return report.root_cause.rule, report.root_cause.title, report.root_cause.confidence
 
 
 def evidence(report: Report) -> str:
-    assert report.first_cause is not None
-    return "\n".join(fact.text for fact in report.first_cause.evidence)
+    assert report.root_cause is not None
+    return "\n".join(fact.text for fact in report.root_cause.evidence)
 
 
 @pytest.mark.parametrize("job", CODES, ids=IDS)
@@ -67,7 +77,7 @@ async def test_a_job_that_somebody_ended_while_it_waited_in_vain_failed_of_what_
     assert first(report) == (
         "never_scheduled",
         "embed waited for resources that never came: CPU 1, GPU 4",
-        Sureness.LIKELY,
+        Confidence.LIKELY,
     )
     assert "no node had GPU 4: the most that one had was GPU 0" in evidence(report)
     assert report.outcome is (Outcome.STOPPED if job["status"] == "STOPPED" else Outcome.FAILED)
@@ -125,7 +135,7 @@ async def test_a_placement_group_that_was_never_made_is_what_the_job_waited_for(
 ) -> None:
     report = await report_of(tmp_path, [node_with(CPU=2.0)], jobs=[job], groups=[GROUP])
     title = "job nightly waited for a placement group that never came: CPU 64"
-    assert first(report) == ("missing_placement_group", title, Sureness.LIKELY)
+    assert first(report) == ("missing_placement_group", title, Confidence.LIKELY)
     assert "no node had CPU 64: the most that one had was CPU 2" in evidence(report)
 
 
@@ -141,16 +151,16 @@ def test_groups_in_a_shape_that_nobody_knows_are_left_out() -> None:
 
 
 def test_what_a_job_waited_for_until_its_cluster_was_deleted_is_why_it_never_ended() -> None:
-    job = replace(job_outcome(a_job("FAILED")), is_cut_off=True)
+    job = replace(job_outcome(Job(a_job("FAILED"))), is_cut_off=True)
     wait = Waiting("01000000", "embed", '{"GPU": 4.0}', 3, START_NS)
     ending = Ending(NOW, reason="cluster deleted")
-    causes = explain_all(Situation((), (job,), ending, waiting=[wait])).causes
-    assert [(cause.rule, cause.sureness) for cause in causes] == [
-        ("never_scheduled", Sureness.LIKELY),
-        ("ended_cluster", Sureness.CERTAIN),
+    causes = explain_all(ReportInput((), (job,), ending, waiting=[wait])).causes
+    assert [(cause.rule, cause.confidence) for cause in causes] == [
+        ("never_scheduled", Confidence.LIKELY),
+        ("ended_cluster", Confidence.CERTAIN),
     ]
     in_line = Capacity(given=frozenset({frozenset({("GPU", 4.0)})}))
-    causes = explain_all(Situation((), (job,), ending, waiting=[wait], capacity=in_line)).causes
+    causes = explain_all(ReportInput((), (job,), ending, waiting=[wait], capacity=in_line)).causes
     assert [cause.rule for cause in causes] == ["ended_cluster"]
 
 
@@ -171,11 +181,11 @@ def a_driver(status: str = "SUCCEEDED") -> dict[str, Any]:
 async def test_nobody_says_of_a_driver_started_by_hand_that_it_succeeded(tmp_path: Path) -> None:
     events = failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("step", "ValueError: boom"))
     report = await report_of(tmp_path / "failed", events, jobs=[a_driver()])
-    assert (report.outcome, first(report)[1]) == (Outcome.FAILED, "step raised ValueError: boom")
+    assert (report.outcome, first(report)[1]) == (Outcome.FAILED, "step raised ValueError: boom (main.py:3)")
     fine = await report_of(tmp_path / "fine", finished_task(1), jobs=[a_driver()])
     assert fine.outcome is Outcome.OK
     assert [unknown.text for unknown in fine.unknown if unknown.what == "ends of drivers"] == [
-        "Ray does not record how a driver ends that was not submitted as a job: 01000000"
+        "Ray's events do not say how a driver ended that was not submitted as a job: 01000000"
     ]
     submitted = await report_of(tmp_path / "submitted", finished_task(1), jobs=[a_job()])
     assert "ends of drivers" not in {unknown.what for unknown in submitted.unknown}

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ingest_scene import HEAD, base64_id
 from raykeeper.history.report.fingerprint import ARGUMENT_MARK, headline, innermost_function
-from raykeeper.history.report.model import Outcome, Report, Sureness
+from raykeeper.history.report.model import Confidence, Outcome, Report
 from raykeeper.history.report.rules.memory import memory_words
-from raykeeper.history.report.wording import shortened
-from report_scene import (
+from raykeeper.history.text import shortened
+from support.ingest_scene import HEAD, base64_id
+from support.report_scene import (
     ACTOR,
     WORKER,
     a_job,
@@ -49,15 +49,15 @@ def chained(how: str) -> str:
     )
 
 
-def first(report: Report) -> tuple[str, str, Sureness, int]:
-    assert report.first_cause is not None
-    cause = report.first_cause
-    return cause.rule, cause.title, cause.sureness, cause.failures
+def first(report: Report) -> tuple[str, str, Confidence, int]:
+    assert report.root_cause is not None
+    cause = report.root_cause
+    return cause.rule, cause.title, cause.confidence, cause.failures
 
 
 def evidence(report: Report) -> str:
-    assert report.first_cause is not None
-    return "\n".join(fact.text for fact in report.first_cause.evidence)
+    assert report.root_cause is not None
+    return "\n".join(fact.text for fact in report.root_cause.evidence)
 
 
 @pytest.mark.parametrize("how", CHAINS)
@@ -67,19 +67,19 @@ async def test_an_exception_that_followed_from_a_childs_leads_to_the_child(how: 
     log = f'Traceback (most recent call last):\n  File "main.py", line 9\n    ray.get(x)\n{chained(how)[16:]}'
     job = a_job("FAILED", message=f"exit code 1\n{log}", driver_exit_code=1)
     report = await report_of(tmp_path, events, jobs=[job])
-    assert first(report) == ("raised_exception", f"child raised {BOOM}", Sureness.CERTAIN, 2)
+    assert first(report) == ("raised_exception", f"child raised {BOOM} (main.py:3)", Confidence.CERTAIN, 2)
     assert len(report.causes) == 1
 
 
 async def test_a_childs_exception_is_told_where_its_own_failure_never_arrived(tmp_path: Path) -> None:
     report = await report_of(tmp_path, failed(2, RAISED, chained(CHAINS[0]), name="parent"))
-    assert first(report) == ("failed_dependency", f"child raised {BOOM}", Sureness.LIKELY, 1)
+    assert first(report) == ("failed_dependency", f"child raised {BOOM}", Confidence.LIKELY, 1)
 
 
 async def test_clocks_of_nodes_that_differ_do_not_tear_an_error_from_where_it_came(tmp_path: Path) -> None:
     events = failed(1, RAISED, traceback_of("child", BOOM), name="child", seconds=8)
     events += failed(2, RAISED, chained(CHAINS[0]), name="parent", seconds=6)
-    assert first(await report_of(tmp_path, events))[:2] == ("raised_exception", f"child raised {BOOM}")
+    assert first(await report_of(tmp_path, events))[:2] == ("raised_exception", f"child raised {BOOM} (main.py:3)")
 
 
 async def test_tasks_with_names_of_their_own_are_found_by_them(tmp_path: Path) -> None:
@@ -126,7 +126,12 @@ async def test_an_actor_that_died_in_its_constructor_is_named_by_who_asked_it(tm
     events = method(actor_task(0xFFFFFFFFFFFFFFFF), "__init__", made, 3)
     events += failed(2, RAISED, asked, name="ask", seconds=6)
     report = await report_of(tmp_path, events)
-    assert first(report) == ("raised_exception", "Counter.__init__ raised OSError: no weights", Sureness.CERTAIN, 2)
+    assert first(report) == (
+        "raised_exception",
+        "Counter.__init__ raised OSError: no weights (a.py:9)",
+        Confidence.CERTAIN,
+        2,
+    )
 
 
 async def test_a_caller_of_an_actor_that_went_with_its_node_follows_from_the_node(tmp_path: Path) -> None:
@@ -195,7 +200,7 @@ async def test_a_worker_of_whose_end_nothing_is_recorded_died_all_the_same(tmp_p
     message = "UnexpectedSystemExit: Worker exits with an exit code 3."
     report = await report_of(tmp_path, failed(1, "WORKER_DIED", message))
     title = "the worker process that ran step died with exit code 3"
-    assert first(report) == ("crashed_worker", title, Sureness.LIKELY, 1)
+    assert first(report) == ("crashed_worker", title, Confidence.LIKELY, 1)
     assert evidence(report) == message
 
 
@@ -209,7 +214,7 @@ async def test_an_actor_out_of_restarts_is_explained_though_nothing_is_recorded_
     events = [*actor_died({"actorDiedErrorContext": died}, 7), *method(actor_task(1), "die", cut, 5, worker=WORKER)]
     report = await report_of(tmp_path, [*events, *method(actor_task(2), "inc", called, 8)])
     title = "the process of actor Counter died before Counter.die ended, and no restart was left"
-    assert first(report) == ("crashed_worker", title, Sureness.LIKELY, 2)
+    assert first(report) == ("crashed_worker", title, Confidence.LIKELY, 2)
 
 
 async def test_an_actor_that_ended_itself_was_asked_to(tmp_path: Path) -> None:
@@ -234,7 +239,7 @@ async def test_an_actor_whose_process_died_in_its_constructor_did_not_wait_for_r
     ]
     report = await report_of(tmp_path, events)
     title = "the process of actor Counter died before Counter.__init__ ended"
-    assert first(report) == ("crashed_worker", title, Sureness.LIKELY, 2)
+    assert first(report) == ("crashed_worker", title, Confidence.LIKELY, 2)
 
 
 def test_what_ray_2_52_says_of_memory_keeps_its_numbers() -> None:
@@ -263,7 +268,7 @@ async def test_an_environment_that_pip_could_not_make_is_told_in_pips_words(wher
 
 async def test_a_worker_that_could_not_be_started_is_certain(tmp_path: Path) -> None:
     report = await report_of(tmp_path, failed(1, "WORKER_STARTUP_FAILED", "no port is free", worker="", node=""))
-    assert first(report)[0:3] == ("unschedulable", "no worker process could be started", Sureness.CERTAIN)
+    assert first(report)[0:3] == ("unschedulable", "no worker process could be started", Confidence.CERTAIN)
 
 
 def job_of(words: str, **more: Any) -> dict[str, Any]:
@@ -275,7 +280,7 @@ async def test_a_driver_that_wraps_what_a_task_raised_leads_to_the_task(tmp_path
     again = f"{frames}ray.exceptions.RayTaskError(KeyError): {traceback_of('step', BOOM)[16:]}"
     words = f"{again}\n\n{CHAINS[0]}\n\n{frames}RuntimeError: training failed"
     report = await report_of(tmp_path, failed(1, RAISED, traceback_of("step", BOOM)), jobs=[job_of(words)])
-    assert first(report)[:3] == ("raised_exception", f"step raised {BOOM}", Sureness.CERTAIN)
+    assert first(report)[:3] == ("raised_exception", f"step raised {BOOM} (main.py:3)", Confidence.CERTAIN)
     assert "RuntimeError: training failed" in evidence(report)
 
 
@@ -293,7 +298,7 @@ async def test_two_jobs_that_failed_alike_have_one_cause(tmp_path: Path) -> None
 async def test_a_driver_that_only_left_with_a_code_is_likely_to_mean_its_failed_tasks(tmp_path: Path) -> None:
     events = failed(1, RAISED, traceback_of("step", BOOM))
     report = await report_of(tmp_path, events, jobs=[job_of("3 of 9 items failed")])
-    assert first(report)[:3] == ("raised_exception", f"step raised {BOOM}", Sureness.LIKELY)
+    assert first(report)[:3] == ("raised_exception", f"step raised {BOOM} (main.py:3)", Confidence.LIKELY)
     assert "exit code 1: python main.py" in evidence(report)
 
 

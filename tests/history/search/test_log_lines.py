@@ -13,14 +13,13 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clocks import ManualClock
-from history_scene import HEAD_ID, SESSION, WORKER_ID, PackBuilder, local_store
-from raykeeper.history.logs.logstore import LogStore
-from raykeeper.history.search.asking import Wanted
-from raykeeper.history.search.loglines import LogSearch, Step
-from raykeeper.history.search.matching import make_matcher
-from raykeeper.history.search.places import LogPlace
+from raykeeper.history.logs.store import LogStore
+from raykeeper.history.search.log_lines import LogSearch, Step
+from raykeeper.history.search.match import make_matcher
+from raykeeper.history.search.model import LogPlace, SearchRequest
 from raykeeper.storage.store import ObjectStore
+from support.clocks import ManualClock
+from support.history_scene import HEAD_ID, SESSION, WORKER_ID, PackBuilder, local_store
 
 Found = set[tuple[str, str, int]]
 """Node, path and offset of each line."""
@@ -34,17 +33,17 @@ FILES = st.dictionaries(
 NODES = st.dictionaries(st.sampled_from([HEAD_ID, WORKER_ID]), FILES, min_size=1)
 QUESTIONS = st.sampled_from(
     [
-        Wanted("needle"),
-        Wanted("nEEdle", ignores_case=True),
-        Wanted("ärger", ignores_case=True),
-        Wanted("ne+dle( |$)", is_regex=True),
-        Wanted("^$", is_regex=True),
-        Wanted("^NEEDLE$", is_regex=True, ignores_case=True),
+        SearchRequest("needle"),
+        SearchRequest("nEEdle", ignores_case=True),
+        SearchRequest("ärger", ignores_case=True),
+        SearchRequest("ne+dle( |$)", is_regex=True),
+        SearchRequest("^$", is_regex=True),
+        SearchRequest("^NEEDLE$", is_regex=True, ignores_case=True),
     ]
 )
 
 
-def plainly_found(nodes: dict[str, dict[str, bytes]], wanted: Wanted) -> Found:
+def plainly_found(nodes: dict[str, dict[str, bytes]], wanted: SearchRequest) -> Found:
     """The same by reading every line of every file."""
     return {
         (node_id, path, offset)
@@ -63,7 +62,7 @@ def lines_of(text: bytes) -> list[tuple[int, bytes]]:
     return lines
 
 
-def is_hit(line: str, wanted: Wanted) -> bool:
+def is_hit(line: str, wanted: SearchRequest) -> bool:
     if wanted.is_regex:
         return re.search(wanted.words, line, re.IGNORECASE * wanted.ignores_case) is not None
     return wanted.words.lower() in line.lower() if wanted.ignores_case else wanted.words in line
@@ -120,7 +119,7 @@ async def found_in_one_go(search: LogSearch) -> Found:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(NODES, QUESTIONS, st.integers(0, 2**32), st.sampled_from([1, 40, 1 << 20]))
 def test_found_is_what_a_plain_search_finds(
-    nodes: dict[str, dict[str, bytes]], wanted: Wanted, seed: int, batch_bytes: int
+    nodes: dict[str, dict[str, bytes]], wanted: SearchRequest, seed: int, batch_bytes: int
 ) -> None:
     async def compare() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +142,7 @@ async def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
         packs.add("worker-1.out", frame, offset=number * len(frame))
         if number % 50 == 49:
             await packs.put()
-    wanted = Wanted("needle", ignores_case=True)
+    wanted = SearchRequest("needle", ignores_case=True)
     search = LogSearch(LogStore(store, ManualClock()), SESSION, wanted, make_matcher(wanted))
     tracemalloc.start()
     try:

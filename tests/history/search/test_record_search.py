@@ -12,19 +12,18 @@ from urllib.parse import urlencode
 
 from starlette.types import ASGIApp
 
-from asking import ask
-from goldensession import ReadySession
-from history_scene import STARTED_AT, PackBuilder, a_scene, put_session
-from ingest_scene import SESSION, START_NS, Event
-from overview_scene import asked_about, at
-from planted_secrets import LINES, SECRETS
-from raykeeper.history.app import make_app
-from raykeeper.history.asked import Session
-from raykeeper.history.keeper.operation import PREFIX
-from raykeeper.history.kubefacts.merged import KubeFacts
+from raykeeper.history.http.app import make_app
+from raykeeper.history.http.keeper_api.operation import PREFIX
+from raykeeper.history.ingest.session import Session
+from raykeeper.history.store.kube_facts import KubeFacts
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.kube_facts import EventFact
-from report_scene import NODE, a_job, actor_died, failed, node_died, worker_died
+from support.asking import ask
+from support.history_scene import STARTED_AT, PackBuilder, a_scene, put_session
+from support.ingest_scene import SESSION, START_NS, Event
+from support.overview_scene import asked_about, at
+from support.planted_secrets import LINES, SECRETS
+from support.report_scene import NODE, a_job, actor_died, failed, node_died, worker_died
 
 PATH = f"{PREFIX}/sessions/{SESSION.namespace}/{SESSION.cluster}/{SESSION.session}/search"
 BACK_OFF = EventFact(
@@ -62,14 +61,13 @@ async def server(
     scene = a_scene(folder)
     await put_session(scene.store, SESSION)
     async with asked_about(folder, events, jobs=jobs, kube=kube) as asked:
-        assert isinstance(asked.session, ReadySession)
-        parts = dataclasses.replace(
-            scene.parts,
+        history = dataclasses.replace(
+            scene.history,
             sessions=OneSession(asked.session),
             database=asked.database,
             kubernetes=asked.kubernetes,
         )
-        yield make_app(parts)
+        yield make_app(history)
 
 
 async def found(app: ASGIApp, path: str = PATH, **query: object) -> dict[str, Any]:
@@ -169,7 +167,7 @@ async def test_the_page_of_all_sessions_says_where_each_hit_is(tmp_path: Path) -
     page = await ask(scene.app, "/search?text=needle&since=2026-11-15")
     assert page.status == 200
     assert "team-a / train / session_2026-11-15_20-00-00_000000_9" in page.text
-    assert "1 hit here; all sessions were searched." in page.text
+    assert "1 hit. All sessions were searched." in page.text
     assert "<form" in (await ask(scene.app, "/search")).text
     refused = await ask(scene.app, "/search?text=(&regex=true")
     assert (refused.status, "No pattern: missing )" in refused.text) == (400, True)

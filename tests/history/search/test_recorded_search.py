@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from clocks import ManualClock
-from goldensession import Moments
-from history_scene import HEAD_ID, local_store
-from kuberay_buckets import PLAIN, KubeRayBucket
-from raykeeper.history.kuberay.overlay import KubeRayOverlay
-from raykeeper.history.logs.logstore import LogStore
-from raykeeper.history.search.asking import Wanted
-from raykeeper.history.search.loglines import LogSearch
-from raykeeper.history.search.matching import make_matcher
+from raykeeper.history.logs.store import LogStore
+from raykeeper.history.search.log_lines import LogSearch
+from raykeeper.history.search.match import make_matcher
+from raykeeper.history.search.model import SearchRequest
+from raykeeper.history.store.kuberay.overlay import KubeRayOverlay
 from raykeeper.layout.keys import SessionId
+from support.clocks import ManualClock
+from support.goldensession import Moments
+from support.history_scene import HEAD_ID, local_store
+from support.kuberay_buckets import PLAIN, KubeRayBucket
 
 Found = set[tuple[str, str, int]]
 """Node, generation and offset of each line."""
 
 
-async def found_in(logs: LogStore, session: SessionId, wanted: Wanted) -> Found:
+async def found_in(logs: LogStore, session: SessionId, wanted: SearchRequest) -> Found:
     search = LogSearch(logs, session, wanted, make_matcher(wanted))
     hits = [hit async for step in search.steps() for hit in step.hits]
     found = {(hit.node_id, hit.run.stored.generation, hit.span[0]) for hit in hits}
@@ -46,8 +46,8 @@ async def test_real_logs_are_searched_to_the_last_line(ingested_moments: Moments
     logs = LogStore(moment.store, ManualClock())
     expected = await read_plainly(logs, moment.session.id, words.encode())
     assert expected
-    assert await found_in(logs, moment.session.id, Wanted(words)) == expected
-    as_pattern = Wanted(words.replace("l", "[l]"), is_regex=True)
+    assert await found_in(logs, moment.session.id, SearchRequest(words)) == expected
+    as_pattern = SearchRequest(words.replace("l", "[l]"), is_regex=True)
     assert await found_in(logs, moment.session.id, as_pattern) == expected
 
 
@@ -59,5 +59,5 @@ async def test_logs_in_a_bucket_of_kuberays_are_searched_too(tmp_path_factory: p
     text = line * 60_000 + b"the needle\n" + line * 60_000 + b"needle at the end"
     await bucket.put_logs(HEAD_ID, {"worker-1.out": text, "old/raylet.out": b"a needle too\n"})
     logs = LogStore(KubeRayOverlay(store, ManualClock()), ManualClock())
-    found = await found_in(logs, PLAIN.session, Wanted("needle"))
+    found = await found_in(logs, PLAIN.session, SearchRequest("needle"))
     assert {offset for _, _, offset in found} == {len(line) * 60_000, len(text) - 17, 0}

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from asking import Answered, ask
-from history_scene import HEAD_ID, SESSION, WORKER_ID, PackBuilder, Scene, a_scene, put_session, session_url
-from planted_secrets import SECRETS
-from raykeeper.history.keeper.operation import PREFIX
-from raykeeper.history.search import matching
+from raykeeper.history.http.keeper_api.operation import PREFIX
+from raykeeper.history.search import match
+from support.asking import Answered, ask
+from support.history_scene import HEAD_ID, SESSION, WORKER_ID, PackBuilder, Scene, a_scene, put_session, session_url
+from support.planted_secrets import SECRETS
 
 SEARCH = f"{session_url()}{PREFIX}/search"
 TEXT = "\n".join(f"line {number}" for number in range(100)) + "\n"
@@ -253,12 +253,12 @@ async def test_the_page_shows_hits_marked_and_a_link_to_go_on(scene: Scene) -> N
     assert page.status == 200
     assert page.text.count("<mark>") == 5
     assert page.text.count("<pre>") == 1  # neighbours are one passage
-    assert "Go on searching" in page.text
+    assert "Load more" in page.text
     assert "5 hits so far" in page.text
     last = await ask(scene.app, f"{session_url()}/search?text=%3Cb%3E")
     assert "&lt;b&gt;line&lt;/b&gt;" in last.text
     assert "1 hit here; all was searched." in last.text
-    assert "Nothing holds that." in (await ask(scene.app, f"{session_url()}/search?text=absent")).text
+    assert "No matches." in (await ask(scene.app, f"{session_url()}/search?text=absent")).text
 
 
 async def test_a_page_keeps_its_size_whatever_is_asked_for(scene: Scene) -> None:
@@ -270,8 +270,6 @@ async def test_a_page_keeps_its_size_whatever_is_asked_for(scene: Scene) -> None
 
 
 def test_lines_longer_than_the_limit_are_cut_where_they_are_found() -> None:
-    text = b"x" * matching.LINE_BYTES + b"needle\n"
-    assert matching.PlainMatcher("needle").find(text) == [(matching.LINE_BYTES, matching.LINE_BYTES + 6)]
-    assert matching.PatternMatcher("need(le)", ignores_case=False).find(text) == [
-        (matching.LINE_BYTES, matching.LINE_BYTES + 6)
-    ]
+    text = b"x" * match.LINE_BYTES + b"needle\n"
+    assert match.PlainMatcher("needle").find(text) == [(match.LINE_BYTES, match.LINE_BYTES + 6)]
+    assert match.PatternMatcher("need(le)", ignores_case=False).find(text) == [(match.LINE_BYTES, match.LINE_BYTES + 6)]

@@ -3,8 +3,66 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+_PREFIX_BITS = 16  # the first four hex digits; random in every task but those that create actors
+
+
+@dataclass(frozen=True)
+class TaskRange:
+    """All task ids whose first `bits` bits are `number`."""
+
+    number: int
+    bits: int
+
+    @property
+    def name(self) -> str:
+        """Of the file that holds it; the range can be read off it."""
+        return f"{self.bits:02d}-{self.number:05d}"
+
+    @property
+    def first(self) -> str:
+        return f"{self.number << (_PREFIX_BITS - self.bits):04x}"
+
+    @property
+    def end(self) -> str:
+        """Sorts behind every id of the range."""
+        end = (self.number + 1) << (_PREFIX_BITS - self.bits)
+        return f"{end:04x}" if end < 1 << _PREFIX_BITS else "g"
+
+    def partitions(self, partition_bits: int) -> range:
+        """The partitions, by the first `partition_bits` bits, that hold its ids."""
+        finer = partition_bits - self.bits
+        if finer <= 0:
+            return range(self.number >> -finer, (self.number >> -finer) + 1)
+        return range(self.number << finer, (self.number + 1) << finer)
+
+    def may_overlap(self, name: str) -> bool:
+        """Whether the file of that name can hold one of its ids."""
+        other = parse_range(name)
+        shared = min(self.bits, other.bits)
+        return self.number >> (self.bits - shared) == other.number >> (other.bits - shared)
+
+
+def task_ranges(bits: int) -> Iterator[TaskRange]:
+    """All of them, in the order of task ids."""
+    return (TaskRange(number, bits) for number in range(1 << bits))
+
+
+def parse_range(name: str) -> TaskRange:
+    """The range of a file name's last two parts. Raises ValueError for a name that no range has."""
+    bits, number = map(int, name.rsplit("-", 2)[-2:])
+    if not (0 <= bits <= _PREFIX_BITS and 0 <= number < 1 << bits):
+        raise ValueError(f"{name!r} is the name of no range")
+    return TaskRange(number, bits)
+
+
+def may_hold(name: str, first_id: str, last_id: str) -> bool:
+    """Whether the file of that name can hold a task id between these two, both included."""
+    held = parse_range(name)
+    return held.first <= last_id and first_id < held.end
+
 
 BATCH_BYTES = 4 << 20
 """Of compressed segments read at a time: about 55 MB of text, and the step of progress. DuckDB holds all rows of a

@@ -14,18 +14,18 @@ from pathlib import Path
 
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
-from raykeeper.history.ingest.following import Following
-from raykeeper.history.ingest.workbench import Limits
-from raykeeper.history.localcache import LocalCache
-from raykeeper.history.opened import OpenedSession
-from raykeeper.history.storeclock import StoreClock
+from raykeeper.history.ingest.follower import SessionFollower
+from raykeeper.history.ingest.session import Session
+from raykeeper.history.ingest.worker import Limits
+from raykeeper.history.store.disk_cache import LocalCache
+from raykeeper.history.store.heartbeats import StoreClock
 from raykeeper.layout.keys import SessionId
 from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
 
 log = Log("raykeeper.history")
 
-OnFinal = Callable[[OpenedSession], Awaitable[object]]
+OnFinal = Callable[[Session], Awaitable[object]]
 
 SESSIONS_LIMIT = 200
 """Sessions kept ready; the longest unused are let go of."""
@@ -71,11 +71,12 @@ class Sessions:
         self.on_final: OnFinal | None = None
         """Called with every session that was read and is final, after whoever asked for it has it."""
 
-    async def open(self, session: SessionId) -> OpenedSession:
+    async def open(self, session: SessionId) -> Session:
         """The session as of a moment ago, or what is ready of it. Raises SessionMissing and what the store raises."""
         entry = self._entries.setdefault(session, _Entry(self._following(session)))
         self._entries.move_to_end(session)
         self._let_go()
+        entry.drop_damaged()
         if not self._is_fresh(entry):
             entry.refresh(self._clock, self.on_final)
         while entry.opened is None:
@@ -98,9 +99,9 @@ class Sessions:
         self._entries.clear()
         self.cache.close()
 
-    def _following(self, session: SessionId) -> Following:
+    def _following(self, session: SessionId) -> SessionFollower:
         clocks = (self._clock, self._store_clock)
-        return Following(self._store, self.cache, session, *clocks, self._ingests, self._settings.limits)
+        return SessionFollower(self._store, self.cache, session, *clocks, self._ingests, self._settings.limits)
 
     def _is_fresh(self, entry: _Entry) -> bool:
         if entry.opened is None or entry.refreshed_at is None:
@@ -118,9 +119,9 @@ class Sessions:
 class _Entry:
     """One session, and the look at the store that is under way."""
 
-    def __init__(self, following: Following) -> None:
+    def __init__(self, following: SessionFollower) -> None:
         self._following = following
-        self.opened: OpenedSession | None = None
+        self.opened: Session | None = None
         self.task: asyncio.Task[None] | None = None
         self.refreshed_at: float | None = None
         self._shown = asyncio.Event()
@@ -130,6 +131,12 @@ class _Entry:
         if self.task is None:
             self.task = asyncio.create_task(self._refresh(clock, on_final))
             self.task.add_done_callback(self._refreshed)
+
+    def drop_damaged(self) -> None:
+        """Show nothing whose tables cannot be read, until there are new ones."""
+        if self._following.is_distrusted and self.task is None:
+            self.opened = None
+            self._shown.clear()
 
     async def wait(self) -> None:
         """Until there is something to show. Raises what the look at the store raised."""
@@ -146,9 +153,13 @@ class _Entry:
             raise SessionMissing(self._following.session)
 
     async def _refresh(self, clock: Clock, on_final: OnFinal | None) -> None:
+        is_there = False
         async for opened in self._following.look():
-            self.opened = opened
+            self.opened, is_there = opened, True
             self._shown.set()
+        if not is_there:  # deleted since we looked
+            self.opened = None
+            self._shown.clear()
         self.refreshed_at = clock.steady()
         if on_final is not None and self.opened is not None and self.opened.is_final:
             await on_final(self.opened)

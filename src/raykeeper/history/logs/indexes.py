@@ -14,9 +14,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from raykeeper.clock import Clock
-from raykeeper.history.logs.collected import COLLECTED_FROM, CollectedIndexes, Found, NodeCollections
-from raykeeper.history.logs.collecting import Collecting
-from raykeeper.history.logs.packends import PackEnds
+from raykeeper.history.logs.collected import (
+    COLLECTED_FROM,
+    CollectedIndexes,
+    Collecting,
+    FoundIndexes,
+    NodeCollections,
+    PackEnds,
+)
 from raykeeper.layout.keys import LogPackKey, SessionId, hour_of, parse_sealed_key
 from raykeeper.layout.logindexes import CopiedIndex, copied_index
 from raykeeper.layout.logs import StoredLog, collect_logs
@@ -24,11 +29,11 @@ from raykeeper.layout.packs import DamagedPack, PackIndex
 from raykeeper.logs import Log
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
+from raykeeper.times import NS, to_ns
 
 _LISTING_SECONDS = 2.0  # collectors ship user output every 5 s, so nothing is missed by looking every 2 s
 _RELIST_SECONDS = 300.0
-_SECOND_NS = 1_000_000_000
-_HOUR_NS = 3600 * _SECOND_NS
+_HOUR_NS = 3600 * NS
 _READ_AT_ONCE = 32  # 2 MB in all
 MAX_FRAMES = 300_000  # about 100 MB of memory; the nodes looked at longest ago are forgotten beyond that
 
@@ -110,7 +115,7 @@ class PackIndexes:
             node.add((key, found.indexes[key]) for key in unread if key in found.indexes)
             node.packs |= unread.keys()
             node.collections.known |= found.objects
-        if closed := node.take_closed(int(self._clock.now().timestamp()) * _SECOND_NS):
+        if closed := node.take_closed(to_ns(self._clock.now())):
             self._collecting.collect_read(node.collections, closed)
         self._forget_some()
         return node
@@ -145,8 +150,8 @@ class PackIndexes:
         if not after:
             listing.all_listed_at = now
 
-    async def _read_new(self, packs: Mapping[str, int], node: NodeLogs) -> Found:
-        collected = Found({})
+    async def _read_new(self, packs: Mapping[str, int], node: NodeLogs) -> FoundIndexes:
+        collected = FoundIndexes({})
         if await self._collected.are_of_use(packs):
             collected = await self._collected.find(node.collections, packs)
         singly = {key: size for key, size in packs.items() if key not in collected.indexes}
@@ -155,7 +160,7 @@ class PackIndexes:
         if self._collecting.may_write:
             session = node.collections.session
             node.uncollected |= {key: copied_index(session, key, packs[key], one) for key, one in indexes.items()}
-        return Found(collected.indexes | indexes, collected.objects)
+        return FoundIndexes(collected.indexes | indexes, collected.objects)
 
     async def _read(self, key: str, size: int, node: NodeLogs) -> PackIndex | None:
         try:

@@ -23,6 +23,7 @@ class ObserverMetrics:
         self.lag = Gauge(
             "raykeeper_observer_lag_seconds", "Age of the oldest Kubernetes fact not written yet.", registry=registry
         )
+        self.rayjobs = Counter("raykeeper_observer_rayjob_writes", "Records of RayJobs written.", registry=registry)
         self.write_failures = Counter(
             "raykeeper_observer_write_failures",
             "Writes to the store that failed and are tried again.",

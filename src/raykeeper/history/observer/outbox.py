@@ -6,14 +6,82 @@ facts wait in all, states of pods that later ones replaced are given up, then th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from raykeeper.history.observer.allowance import Allowance
-from raykeeper.history.observer.coalescing import NO_LOSSES, Losses, SeenFact, coalesce
 from raykeeper.layout.keys import ClusterId
-from raykeeper.layout.kube_facts import KubeFact, LossFact
+from raykeeper.layout.kube_facts import ClusterFact, EventFact, KubeFact, LossFact, PodFact
+
+
+class Allowance:
+    """Some at once, then so many an hour, as a bucket of tokens."""
+
+    def __init__(self, burst: int, per_hour: int) -> None:
+        self._burst = float(burst)
+        self._per_second = per_hour / 3600.0
+        self._tokens = self._burst
+        self._counted_at = float("-inf")
+
+    def seconds_left(self, steady: float) -> float:
+        """Time until the next one may be made; zero when it may be now."""
+        return max(0.0, (1.0 - self._available(steady)) / self._per_second)
+
+    def spend(self, steady: float) -> None:
+        """One is made."""
+        self._tokens, self._counted_at = self._available(steady) - 1.0, steady
+
+    def refund(self) -> None:
+        """The last one was not made after all."""
+        self._tokens += 1.0
+
+    def is_full(self, steady: float) -> bool:
+        """Whether it is as good as new."""
+        return self._available(steady) >= self._burst
+
+    def _available(self, steady: float) -> float:
+        return min(self._burst, self._tokens + (steady - self._counted_at) * self._per_second)
+
+
+SeenFact = PodFact | EventFact | ClusterFact
+"""What the observer sees; losses it only counts."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """How many facts were given up."""
+
+    pods: int = 0
+    events: int = 0
+
+    def __add__(self, other: Losses) -> Losses:
+        return Losses(self.pods + other.pods, self.events + other.events)
+
+    def __bool__(self) -> bool:
+        return bool(self.pods or self.events)
+
+
+NO_LOSSES = Losses()
+
+
+def coalesce(facts: Sequence[SeenFact], most: int) -> tuple[list[SeenFact], Losses]:
+    """At most `most` facts. The last state of each pod and the last count of each Event are kept longest."""
+    last = {_subject(fact): place for place, fact in enumerate(facts)}
+    kept = [fact for place, fact in enumerate(facts) if last[_subject(fact)] == place]
+    lost = [fact for place, fact in enumerate(facts) if last[_subject(fact)] != place]
+    # An Event's last count says all that the earlier ones did.
+    given_up = [fact for fact in lost if not isinstance(fact, EventFact)] + kept[: max(0, len(kept) - most)]
+    return kept[max(0, len(kept) - most) :], _count(given_up)
+
+
+def _subject(fact: SeenFact) -> tuple[type, str]:
+    return type(fact), fact.uid
+
+
+def _count(facts: Sequence[SeenFact]) -> Losses:
+    return Losses(
+        pods=sum(isinstance(fact, PodFact) for fact in facts), events=sum(isinstance(fact, EventFact) for fact in facts)
+    )
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 
-from raykeeper.history.observer.podfacts import is_living_head
+from raykeeper.history.bounded import Bounded
+from raykeeper.history.observer.facts import is_living_head
 from raykeeper.layout.keys import ClusterId
 from raykeeper.layout.kube_facts import ClusterFact, PodFact, says_the_same
 
@@ -50,7 +50,7 @@ class Roster:
         self._clusters: dict[str, _Cluster] = {}
         self._pods: dict[str, ClusterId] = {}
         self._owned: dict[str, dict[ClusterId, None]] = {}
-        self._gone: OrderedDict[str, tuple[ClusterId, ...]] = OrderedDict()
+        self._gone: Bounded[str, tuple[ClusterId, ...]] = Bounded(MOST_GONE)
 
     def cluster_named(self, namespace: str, name: str) -> ClusterId | None:
         """The cluster that has this name now."""
@@ -108,7 +108,7 @@ class Roster:
             return (self._clusters[uid].id,)
         if uid in self._owned:
             return tuple(self._owned[uid])
-        return self._gone.get(uid, ())
+        return self._gone.get(uid) or ()
 
     def sight(self, uid: str) -> Sight:
         cluster = self._clusters.get(uid)
@@ -133,10 +133,7 @@ class Roster:
             self._remember(cluster.id.uid, (cluster.id,))
 
     def _remember(self, uid: str, clusters: tuple[ClusterId, ...]) -> None:
-        self._gone[uid] = clusters
-        self._gone.move_to_end(uid)
-        while len(self._gone) > MOST_GONE:
-            self._gone.popitem(last=False)
+        self._gone.put(uid, clusters)
 
 
 def ended(fact: _Ended, at: datetime) -> _Ended:

@@ -1,1 +1,1 @@
-"""What a session and a job were like: time lines, functions, resources, and how two runs differ."""
+"""What a session and a job were like: timelines, functions, resources, and how two runs differ."""

@@ -1,4 +1,4 @@
-"""Resource-hours: what a cluster had, what was asked of it, and what its machines were measured to use."""
+"""Resource-hours: what the nodes of a cluster had, what was requested, and what was measured."""
 
 from __future__ import annotations
 
@@ -11,15 +11,48 @@ from itertools import pairwise
 
 import msgspec
 
-from raykeeper.history.asked import Asked, Row
-from raykeeper.history.endpoints.nodestatistics import POLLED
-from raykeeper.history.endpoints.rayjson import optional_json
-from raykeeper.history.opened import OpenedSession
-from raykeeper.history.overview.bins import NS, to_ns
-from raykeeper.history.overview.model import ResourceHours, Resources
-from raykeeper.history.overview.statements import ACTOR_RESOURCES, TASK_RESOURCES
+from raykeeper.history.entities.nodes import POLLED, state_message
+from raykeeper.history.entities.ray_json import optional_json
+from raykeeper.history.overview.model import NodesOverTime, NodeSpan, ResourceHours, Resources
+from raykeeper.history.overview.sql import ACTOR_RESOURCES, NODES, TASK_RESOURCES
+from raykeeper.history.overview.task_counts import Bins, spans_levels
+from raykeeper.history.query.context import Row, SessionContext
 from raykeeper.layout.keys import PolledKey
 from raykeeper.layout.records import PolledAnswer
+from raykeeper.times import NS, from_ns, to_ns
+
+NODES_SHOWN = 40
+"""One by one; the others are in the number of those alive."""
+_NODES_READ = 20_000  # more incarnations than Ray clusters of today have
+
+
+async def node_rows(context: SessionContext) -> list[Row]:
+    """Every node there was: the head first, then by their start."""
+    return await context.rows(NODES, {"row_limit": _NODES_READ})
+
+
+def nodes_over_time(rows: Sequence[Row], bins: Bins, until_ns: int) -> NodesOverTime:
+    spans = [(row["started_ns"], row["end_ns"] or until_ns) for row in rows if row["started_ns"] is not None]
+    return NodesOverTime(
+        rows=tuple(_node_span(row) for row in rows[:NODES_SHOWN]),
+        left_out=max(0, len(rows) - NODES_SHOWN),
+        begin=from_ns(bins.begin_ns),
+        width_seconds=bins.width_ns / NS,
+        alive=spans_levels(bins, spans),
+    )
+
+
+def _node_span(row: Row) -> NodeSpan:
+    return NodeSpan(
+        node_id=row["node_id"],
+        name=row["hostname"] or row["node_name"] or row["node_ip"] or row["node_id"],
+        is_head=bool(row["is_head_node"]),
+        started_at=from_ns(row["started_ns"]),
+        ended_at=from_ns(row["end_ns"]),
+        death=state_message(row["death_reason"], row["death_message"]),
+        resources=dict(amounts_of(row["resources_total"])),
+    )
+
 
 SAMPLES_LIMIT = 24
 """Measurements that are read, evenly over the time: each is an object of up to 16 MB for a thousand nodes."""
@@ -64,23 +97,23 @@ class Sample:
     used: Amounts
 
 
-async def resource_hours(asked: Asked, nodes: Sequence[Row], until_ns: int) -> Resources:
+async def resource_hours(context: SessionContext, nodes: Sequence[Row], until_ns: int) -> Resources:
     """Of a whole session."""
-    samples = await _samples(asked)
+    samples = await _samples(context)
     return Resources(
-        merged_hours(available_hours(nodes, until_ns), await asked_hours(asked, None, until_ns), used_hours(samples)),
+        merged_hours(available_hours(nodes, until_ns), await asked_hours(context, None, until_ns), used_hours(samples)),
         len(samples),
     )
 
 
-async def job_resources(asked: Asked, job_id: str, until_ns: int) -> Resources:
+async def job_resources(context: SessionContext, job_id: str, until_ns: int) -> Resources:
     """What one job asked for; nobody measures by job."""
-    return Resources(merged_hours({}, await asked_hours(asked, job_id, until_ns), {}), 0)
+    return Resources(merged_hours({}, await asked_hours(context, job_id, until_ns), {}), 0)
 
 
-async def asked_hours(asked: Asked, job_id: str | None, until_ns: int) -> Amounts:
+async def asked_hours(context: SessionContext, job_id: str | None, until_ns: int) -> Amounts:
     params = {"job_id": job_id, "until_ns": until_ns, "row_limit": _SHAPES_LIMIT}
-    rows = [*await asked.rows(TASK_RESOURCES, params), *await asked.rows(ACTOR_RESOURCES, params)]
+    rows = [*await context.rows(TASK_RESOURCES, params), *await context.rows(ACTOR_RESOURCES, params)]
     return added((amounts_of(row["required_resources"]), row["held_ns"]) for row in rows)
 
 
@@ -167,10 +200,8 @@ def parse_sample(answer: PolledAnswer) -> Sample | None:
     return Sample(to_ns(answer.polled_at), dict(used)) if used else None
 
 
-async def _samples(asked: Asked) -> list[Sample]:
-    session = asked.session
-    if not isinstance(session, OpenedSession):
-        return []
+async def _samples(context: SessionContext) -> list[Sample]:
+    session = context.session
     keys = spread(await session.polled_versions(POLLED), SAMPLES_LIMIT)
     answers = await asyncio.gather(*(session.history.read(key) for key in keys))
     return [sample for answer in answers if answer and (sample := parse_sample(answer))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +10,16 @@ from typing import Any
 
 import msgspec
 
-from raykeeper.history.asked import Row
+from raykeeper.history.query.context import Row
 from raykeeper.history.report.fingerprint import Fingerprint, Wrapping, fingerprint_of, headline
-from raykeeper.history.report.wording import shortened
+from raykeeper.history.report.model import LogSlice
+from raykeeper.history.text import shortened
 
+ADVICE = "Some common causes include"
+"""How Ray goes on after it said that a process died."""
+_DATA_WORKER = re.compile(r"_?MapWorker\((?P<operator>.+)\)\.\w+")
+_TUNE_CLASS = "ImplicitFunc"
+"""What Ray Tune makes of a function that it trains."""
 WORKER_DIED = "WORKER_DIED"
 """Of a task whose worker died, and of one that ended with its job."""
 
@@ -44,9 +51,24 @@ class FailedAttempt:
     death_reason: str | None = None
     death_message: str | None = None
     class_name: str | None = None
+    actor_name: str | None = None
+    repr_name: str | None = None
     actor_end_ns: int | None = None
     actor_death: Mapping[str, Any] = field(default_factory=dict)
     """Ray's `deathCause`: one context, by its name."""
+    logs: tuple[LogSlice, ...] = ()
+    """The ends of what it wrote, where they were fetched."""
+
+    @property
+    def called(self) -> str:
+        """What its user calls it: a function, an operator of Ray Data, a trainable of Ray Tune."""
+        operator = _DATA_WORKER.fullmatch(self.function)
+        if operator:
+            return operator["operator"]
+        if self.class_name == _TUNE_CLASS and self.repr_name:
+            return f"a trial of {self.repr_name}"
+        is_internal = self.function.startswith("_") and bool(self.name)
+        return (self.name if is_internal else self.function or self.name) or "a task"
 
     @property
     def actor_end(self) -> Mapping[str, Any]:
@@ -90,8 +112,10 @@ class FailureSet:
 
     @property
     def words(self) -> str:
-        """What the first of them said, with its values."""
-        return shortened(headline(self.first.message)) or self.title
+        """What the first of them said, with its values and without Ray's advice."""
+        if self.error_type == WORKER_DIED and self.never_ran:
+            return self.title
+        return shortened(headline(self.first.message).partition(ADVICE)[0].strip()) or self.title
 
 
 def failure_sets(rows: Iterable[Row], nodes_limit: int) -> list[FailureSet]:
@@ -147,10 +171,11 @@ _ATTEMPT_FIELDS = frozenset(FailedAttempt.__dataclass_fields__)
 def failed_attempt(row: Row) -> FailedAttempt:
     """A row of `FIRST_FAILURES`."""
     known = {name: value for name, value in row.items() if name in _ATTEMPT_FIELDS and value is not None}
-    return FailedAttempt(**known, actor_death=_death_context(row["death_cause"]))
+    return FailedAttempt(**known, actor_death=death_context(row["death_cause"]))
 
 
-def _death_context(death_cause: str | None) -> Mapping[str, Any]:
+def death_context(death_cause: str | None) -> Mapping[str, Any]:
+    """An actor's `deathCause` out of Ray's JSON; empty where there is none."""
     if not death_cause:
         return {}
     try:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from raykeeper.history.text import without_ansi
+
 HEAD_CHARS, TAIL_CHARS = 300, 900
 """Of a long message its two ends are looked at: who failed stands first, the exception of a traceback last."""
 CUT = " [...] "
@@ -38,7 +40,6 @@ KEPT_END = "an exception of which Ray kept the end alone: ..."
 _TITLE_CHARS = 240
 _ID_BYTES = 6  # few fingerprints are ever compared: those of one report
 _COLLAPSED = re.compile(COLLAPSED, re.ASCII)
-_COLOUR = re.compile(r"\x1b[^m]*m")
 _REMOVED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+"), "<url>"),
     (re.compile(r"(?<![\w])'[^'\n]*'(?!\w)|(?<![\w])\"[^\"\n]*\"(?!\w)"), "'...'"),
@@ -68,7 +69,7 @@ class Fingerprint:
 
 def fingerprint(error_type: str, message: str) -> Fingerprint:
     """The same for every failure that differs in ids, paths, numbers, addresses or quoted values alone."""
-    return fingerprint_of(error_type, wrapping_of(message), digest(message))
+    return fingerprint_of(error_type, _wrapping_of(message), digest(message))
 
 
 def fingerprint_of(error_type: str, wrapping: Wrapping, digested: str) -> Fingerprint:
@@ -85,7 +86,7 @@ def digest(message: str) -> str:
     return _COLLAPSED.sub("0", ends)
 
 
-def wrapping_of(message: str) -> Wrapping:
+def _wrapping_of(message: str) -> Wrapping:
     if ARGUMENT_MARK in message:
         return Wrapping.ARGUMENT
     return Wrapping.NESTED if NESTED_MARK in message else Wrapping.OWN
@@ -113,9 +114,44 @@ _RAY_WORDS = {
 """Within long exceptions of Ray's own, whose names may be gone."""
 
 
+_CHAINED = re.compile(
+    r"\n(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):\n"
+)
+_WRAPPER = re.compile(
+    r"(?:ray\.exceptions\.)?UserCodeException\b|(?:ray\.train\.\S*)?(?:WorkerGroupError|TrainingFailedError)\b"
+)
+"""Ray Data and Ray Train raise them from whatever a user's function raised, which is what the user looks for."""
+
+
 def headline(message: str) -> str:
-    """The exception under the last frame of a traceback; of any other text its first line."""
-    lines = [line for line in _COLOUR.sub("", message).splitlines() if line.strip()]
+    """The exception under the last frame of a traceback; of any other text its first line.
+
+    Of one that only wraps what a user's function raised, that.
+    """
+    line = _last_exception(message)
+    *causes, _ = _CHAINED.split(without_ansi(message))
+    return (_cause_line(causes[-1]) or line) if causes and _WRAPPER.match(line) else line
+
+
+def is_exception(line: str) -> bool:
+    """Whether a line is that of an exception, as tracebacks end with."""
+    return bool(_EXCEPTION.match(line))
+
+
+def is_wrapper(exception: str) -> bool:
+    """Whether an exception only tells that another one was raised."""
+    return bool(_WRAPPER.match(exception))
+
+
+def _cause_line(part: str) -> str:
+    """The exception of a traceback that another followed from; its beginning may be cut off."""
+    told = [line.strip() for line in part.splitlines() if _EXCEPTION.match(line)]
+    return _last_exception(part) if '  File "' in part else told[-1] if told else ""
+
+
+def _last_exception(message: str) -> str:
+    lines = [line for line in without_ansi(message).splitlines() if line.strip()]
     anchors = [number for number, line in enumerate(lines) if _ANCHOR.match(line)]
     if not anchors:
         return _headline_of_end(lines[1:]) if lines[1:] and lines[0] == USER_MARK else lines[0].strip() if lines else ""
@@ -137,16 +173,10 @@ def is_end_alone(message: str) -> bool:
     return headline(message).startswith(KEPT_END)
 
 
-_CHAINED = re.compile(
-    r"\n(?:The above exception was the direct cause of the following exception"
-    r"|During handling of the above exception, another exception occurred):\n"
-)
-
-
 def passed_on_part(message: str) -> str:
     """Of exceptions that followed from each other, the first that was another task's; else all of the message."""
     parts = _CHAINED.split(message)
-    return next((part for part in parts if wrapping_of(part) is not Wrapping.OWN), message)
+    return next((part for part in parts if _wrapping_of(part) is not Wrapping.OWN), message)
 
 
 _CALLED = re.compile(r"ray::(.+?)\(\) \(pid=")
@@ -154,5 +184,5 @@ _CALLED = re.compile(r"ray::(.+?)\(\) \(pid=")
 
 def innermost_function(message: str) -> str | None:
     """The task that raised what others passed on, as Ray names it in their errors."""
-    called = _CALLED.findall(_COLOUR.sub("", message))
+    called = _CALLED.findall(without_ansi(message))
     return called[-1] if called else None

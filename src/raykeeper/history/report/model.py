@@ -13,7 +13,7 @@ class Outcome(StrEnum):
     OK = "ok"
     FAILED = "failed"
     WITH_FAILURES = "with failures"
-    """Every job succeeded, although attempts failed for good."""
+    """Every job succeeded with failures for good."""
     STOPPED = "stopped"
     """Ended by its user."""
     RUNNING = "running"
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
         return self in (Outcome.OK, Outcome.RUNNING)
 
 
-class Sureness(StrEnum):
+class Confidence(StrEnum):
     """How sure a cause is, by the rule that found it."""
 
     CERTAIN = "certain"
@@ -42,7 +42,7 @@ class Evidence:
     """One recorded fact that a cause rests on."""
 
     source: str
-    """Where it is recorded: task, worker, node, actor, job or session."""
+    """Where it is recorded: task, worker, node, actor, job, session, pod, rayjob or kubernetes (an Event)."""
     text: str
     at: datetime | None = None
 
@@ -53,13 +53,15 @@ class Cause:
 
     rule: str
     title: str
-    sureness: Sureness
+    confidence: Confidence
     at: datetime | None
     evidence: tuple[Evidence, ...]
     explains: tuple[str, ...] = ()
     """Fingerprints of the failures that follow from it."""
     failures: int = 0
     """Attempts that failed of it."""
+    deaths: int = 0
+    """Processes that died of it, and of which no failed attempt tells."""
     is_intended: bool = False
     """The program or its user asked for it."""
     ends_job: bool = False
@@ -113,7 +115,7 @@ class FailureGroup:
     last_at: datetime | None
     functions: tuple[FunctionFailures, ...]
     nodes: tuple[str, ...]
-    sureness: Sureness
+    confidence: Confidence
     cause: int
     """Its place in the report's `causes`."""
     example: Example | None = None
@@ -175,13 +177,18 @@ class Report:
     as_of: datetime
     outcome: Outcome
     counts: Counts
-    first_cause: Cause | None
+    root_cause: Cause | None
     causes: tuple[Cause, ...]
-    """The first cause first, then what else failed."""
+    """The root cause first, then what else failed."""
     groups: tuple[FailureGroup, ...]
     """The most frequent first."""
     jobs: tuple[JobOutcome, ...]
     unknown: tuple[Unknown, ...]
+
+    @property
+    def is_recovered(self) -> bool:
+        """It went well, but not at the first try: nobody should say that nothing failed."""
+        return self.outcome is Outcome.OK and any(not cause.is_intended for cause in self.causes)
 
     @property
     def is_blank(self) -> bool:

@@ -1,23 +1,78 @@
-"""A hit as people read it: its line and those around it, without colours and secrets."""
+"""A hit as people read it: its line and those around it, without colours and secrets; also any part of a log."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raykeeper.history.logs.reading import LogReader
-from raykeeper.history.search.matching import Matcher, Span
-from raykeeper.history.search.scanning import Run
-from raykeeper.history.secretpatterns import MASK, masked_text
+from raykeeper.history.errors import NotFound
+from raykeeper.history.logs.reader import LogReader
+from raykeeper.history.logs.store import LogStore
+from raykeeper.history.masking import KEY_LINE, masked_lines
+from raykeeper.history.search.match import Matcher, Span
+from raykeeper.history.search.scan import Run
+from raykeeper.history.text import without_ansi
+from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logs import StoredLog, plan_read
+
+_BEFORE_BYTES, _BEHIND_BYTES = 8 * 1024, 24 * 1024  # some hundred lines
+LINES_LIMIT = 300
+"""Of very short ones, so that a page keeps its size."""
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """Some lines of a file."""
+
+    node_id: str
+    file: str
+    generation: str
+    is_newest: bool
+    """No other file has this path by now, so that Ray's own API means this one by it."""
+    size: int
+    lines: tuple[ShownLine, ...]
+    earlier: int | None
+    """A place before these lines; None at the beginning."""
+    later: int | None
+    """The place behind these lines; None at the end."""
+
+
+async def read_part(logs: LogStore, session: SessionId, node_id: str, file: str, generation: str, at: int) -> LogPart:
+    """The lines around an offset. Raises NotFound for a file that the store does not have."""
+    files = await logs.files(session, node_id)
+    newest = files.by_path.get(file)
+    stored = files.by_generation.get(generation) if generation else newest
+    if stored is None:
+        raise NotFound(f"there is no log {file} of node {node_id} in session {session}")
+    size = stored.size
+    at = min(at, max(0, size - 1))
+    begin, end = max(0, at - _BEFORE_BYTES), min(size, at + _BEHIND_BYTES)
+    start, text = await _read_around(logs.reader, stored, begin, end, (at, at))
+    cut = text.find(b"\n", 0, max(0, at - start)) + 1 if start == begin > 0 else 0
+    lines, stop = _shown(text[cut:], start + cut, at, end)
+    earlier = max(0, start + cut - _BEHIND_BYTES) if start + cut > 0 else None
+    later = stop if stop < size else None
+    return LogPart(node_id, stored.path, stored.generation, stored is newest, size, lines, earlier, later)
+
+
+def _shown(text: bytes, start: int, at: int, end: int) -> tuple[tuple[ShownLine, ...], int]:
+    """The lines, the one at the place marked, and where they stop."""
+    lines = _split_lines(text, start)
+    marked = sum(line.offset <= at for line in lines) - 1
+    first = max(0, marked - LINES_LIMIT // 3)
+    some = lines[first : first + LINES_LIMIT]
+    is_all = first + LINES_LIMIT >= len(lines)
+    stop = max(end, at + 1) if is_all else lines[first + LINES_LIMIT].offset
+    texts = masked_lines([line.text for line in some])
+    shown = (
+        ShownLine(line.offset, excerpt(words, 0), is_hit=number + first == marked)
+        for number, (line, words) in enumerate(zip(some, texts, strict=True))
+    )
+    return tuple(shown), stop
+
 
 LINE_CHARS = 400
 """Of a line that is shown: of a longer one, the part around the hit."""
 _AROUND_BYTES = 8 * 1024  # more than a private key has: one that begins before what is shown is still known for one
-_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_KEY_BEGIN, _KEY_END = "-----BEGIN ", "-----END "
-_KEY = "PRIVATE KEY-----"
 _KEY_LINES = 120  # of the longest keys in use, 8192 bits, with room
 
 
@@ -38,7 +93,7 @@ async def passage_of(
     start, text = await _surroundings(hit, run, reader)
     begin, end = hit[0] - start, hit[1] - start
     # Only a private key is known by lines that are not shown.
-    reach = max(context, _KEY_LINES) if _KEY.encode() in text else context
+    reach = max(context, _KEY_LINES) if KEY_LINE.encode() in text else context
     before = _lines_before(text[:begin], start, reach)
     behind = _lines_behind(text[end:], start + end, reach)
     lines = [*before, ShownLine(hit[0], _readable(text[begin:end]), is_hit=True), *behind]
@@ -51,31 +106,6 @@ async def passage_of(
         ShownLine(line.offset, excerpt(words, place if line.is_hit else 0), line.is_hit)
         for line, words in list(zip(lines, shown, strict=True))[first : len(before) + context + 1]
     )
-
-
-def masked_lines(lines: Sequence[str]) -> list[str]:
-    """Each line without its secrets; a private key is known by its first or last line, and takes several."""
-    shown = [masked_text(line) for line in lines]
-    for place, line in enumerate(lines):
-        if _KEY not in line:
-            continue
-        if _KEY_BEGIN in line:
-            _hide(lines, shown, range(place + 1, len(lines)), _KEY_END)
-        if _KEY_END in line:
-            _hide(lines, shown, range(place - 1, -1, -1), _KEY_BEGIN)
-    return shown
-
-
-def _hide(lines: Sequence[str], shown: list[str], places: range, until: str) -> None:
-    for place in places:
-        if until in lines[place] or not _may_be_key(lines[place]):
-            return
-        shown[place] = MASK
-
-
-def _may_be_key(line: str) -> bool:
-    """What stands in the lines of a key: no words."""
-    return " " not in line.strip()
 
 
 def excerpt(text: str, place: int) -> str:
@@ -92,10 +122,10 @@ async def _surroundings(hit: Span, run: Run, reader: LogReader) -> tuple[int, by
     start, end = max(0, hit[0] - _AROUND_BYTES), min(run.stored.size, hit[1] + _AROUND_BYTES)
     if run.start <= start and end <= run.end:
         return start, run.text[start - run.start : end - run.start]
-    return await read_around(reader, run.stored, start, end, hit)
+    return await _read_around(reader, run.stored, start, end, hit)
 
 
-async def read_around(reader: LogReader, stored: StoredLog, start: int, end: int, kept: Span) -> tuple[int, bytes]:
+async def _read_around(reader: LogReader, stored: StoredLog, start: int, end: int, kept: Span) -> tuple[int, bytes]:
     """The bytes [start, end) as far as no gap lies between them and those kept, and where they begin."""
     parts, at = list[bytes](), start
     async for piece in reader.exact(plan_read(stored, start, end)):
@@ -114,17 +144,17 @@ def _lines_before(text: bytes, start: int, limit: int) -> list[ShownLine]:
     *parts, begun = text.rsplit(b"\n", limit + 1)
     whole = parts if len(parts) <= limit and start == 0 else parts[1:]
     at = start + len(text) - len(begun) - sum(len(part) + 1 for part in whole)
-    return split_lines(b"".join(part + b"\n" for part in whole), at)
+    return _split_lines(b"".join(part + b"\n" for part in whole), at)
 
 
 def _lines_behind(text: bytes, start: int, limit: int) -> list[ShownLine]:
     """The first whole lines of what begins where a hit ends."""
     rest, _, behind = text.partition(b"\n")
     lines = behind.split(b"\n", limit)[:limit]
-    return split_lines(b"\n".join(lines), start + len(rest) + 1)
+    return _split_lines(b"\n".join(lines), start + len(rest) + 1)
 
 
-def split_lines(text: bytes, start: int) -> list[ShownLine]:
+def _split_lines(text: bytes, start: int) -> list[ShownLine]:
     """The lines of a text that begins at this offset of its file."""
     lines, at = list[ShownLine](), start
     parts = text.split(b"\n")
@@ -134,9 +164,5 @@ def split_lines(text: bytes, start: int) -> list[ShownLine]:
     return lines
 
 
-def without_colours(text: str) -> str:
-    return _CODE.sub("", text)
-
-
 def _readable(line: bytes) -> str:
-    return without_colours(line.decode(errors="replace")).rstrip("\r")
+    return without_ansi(line.decode(errors="replace")).rstrip("\r")

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
-from raykeeper.history.asked import Asked
-from raykeeper.history.endpoints.ended import NODE_NAME
-from raykeeper.history.endpoints.jobs import known_jobs
-from raykeeper.history.search.asking import Kind, Skipped, Wanted, to_ns
-from raykeeper.history.search.matching import Matcher
-from raykeeper.history.search.places import RecordPlace
+from raykeeper.history.entities.cluster_end import NODE_NAME
+from raykeeper.history.entities.job import Job
+from raykeeper.history.entities.job_list import session_jobs
+from raykeeper.history.query.context import SessionContext
+from raykeeper.history.search.match import Matcher
+from raykeeper.history.search.model import Kind, RecordPlace, SearchRequest, Skipped
 from raykeeper.layout.kube_facts import EventFact
+from raykeeper.times import from_ns, to_ns
 
 What = Literal["task", "actor", "job", "worker", "node", "Kubernetes"]
 KIND_OF: dict[What, Kind] = {
@@ -87,26 +88,33 @@ class Record:
 
     @property
     def at(self) -> datetime | None:
-        return datetime.fromtimestamp(self.ns / 1e9, UTC) if self.ns else None
+        return from_ns(self.ns) if self.ns else None
 
 
 async def find_records(
-    asked: Asked, wanted: Wanted, matcher: Matcher, after: RecordPlace | None, limit: int, skipped: Skipped
+    context: SessionContext,
+    wanted: SearchRequest,
+    matcher: Matcher,
+    after: RecordPlace | None,
+    limit: int,
+    skipped: Skipped,
 ) -> list[Record]:
     """The newest of those that may have a line that is a hit, behind a place."""
     before = after or _NEWEST
-    others = [*await _of_jobs(asked, wanted), *await _of_kubernetes(asked, wanted, skipped)]
+    others = [*await _of_jobs(context, wanted), *await _of_kubernetes(context, wanted, skipped)]
     in_time = [record for record in others if wanted.has_time(record.ns, record.ns) and _is_behind(record, before)]
     found = [record for record in in_time if matcher.find(record.message.encode(errors="replace"))]
-    found += await _of_tables(asked, wanted, matcher, before, limit)
+    found += await _of_tables(context, wanted, matcher, before, limit)
     return sorted(found, key=lambda record: (record.ns, record.id), reverse=True)[:limit]
 
 
-async def _of_tables(asked: Asked, wanted: Wanted, matcher: Matcher, before: RecordPlace, limit: int) -> list[Record]:
+async def _of_tables(
+    context: SessionContext, wanted: SearchRequest, matcher: Matcher, before: RecordPlace, limit: int
+) -> list[Record]:
     sources = [f"SELECT '{what}' AS what, * FROM ({_SOURCES[what]})" for what in _SOURCES if _wants(wanted, what)]
     if not sources:
         return []
-    rows = await asked.rows(
+    rows = await context.rows(
         _FOUND.format(sources=" UNION ALL ".join(sources), condition=matcher.condition("message")),
         {
             "pattern": matcher.pattern,
@@ -135,25 +143,24 @@ def _record(row: dict[str, Any]) -> Record:
     )
 
 
-async def _of_jobs(asked: Asked, wanted: Wanted) -> list[Record]:
+async def _of_jobs(context: SessionContext, wanted: SearchRequest) -> list[Record]:
     if not _wants(wanted, "job"):
         return []
-    found = [_of_job(job) for job in await known_jobs(asked) if job.get("message") and job.get("status") == "FAILED"]
+    found = [_of_job(job) for job in await session_jobs(context) if job.message and job.status == "FAILED"]
     of_job = {wanted.job_id, wanted.submission_id} - {""}
     return [one for one in found if wanted.has_node(one.node_id) and (not of_job or {one.id, one.job_id} & of_job)]
 
 
-def _of_job(job: dict[str, Any]) -> Record:
-    name = job.get("submission_id") or job.get("job_id") or ""
-    ended_ns = int(job.get("end_time") or 0) * _MILLISECOND
-    node_id = job.get("driver_node_id") or ""
-    return Record("job", ended_ns, name, job.get("job_id") or "", node_id, f"job {name} failed", str(job["message"]))
+def _of_job(job: Job) -> Record:
+    ended_ns = to_ns(job.ended_at) or 0
+    title = f"job {job.name} failed"
+    return Record("job", ended_ns, job.name, job.job_id or "", job.driver_node_id, title, job.message or "")
 
 
-async def _of_kubernetes(asked: Asked, wanted: Wanted, skipped: Skipped) -> Iterable[Record]:
+async def _of_kubernetes(context: SessionContext, wanted: SearchRequest, skipped: Skipped) -> Iterable[Record]:
     if not _wants(wanted, "Kubernetes") or wanted.node_id:
         return ()
-    facts = await asked.kube_facts()
+    facts = await context.kube_facts()
     if not facts.is_complete:
         skipped.add("what Kubernetes said", "some of it was lost or could not be read")
     return _of_events(facts.events)
@@ -165,7 +172,7 @@ def _of_events(events: Iterable[EventFact]) -> Iterator[Record]:
         yield Record("Kubernetes", to_ns(event.at), event.uid, "", "", title, event.message, event.count)
 
 
-def _wants(wanted: Wanted, what: What) -> bool:
+def _wants(wanted: SearchRequest, what: What) -> bool:
     """Nodes and Kubernetes say nothing about one job."""
     is_of_job = bool(wanted.job_id or wanted.submission_id)
     return KIND_OF[what] in wanted.kinds and not wanted.files and not (is_of_job and what in ("node", "Kubernetes"))

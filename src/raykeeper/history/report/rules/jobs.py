@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raykeeper.history.report.capacity import in_words
-from raykeeper.history.report.fingerprint import innermost_function
-from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
-from raykeeper.history.report.rules.asked_for import were_open_at_end
-from raykeeper.history.report.rules.drivers import failure_behind, is_of_job, last_line, raised_by_driver, telling_words
-from raykeeper.history.report.rules.kubernetes import job_with_lost_pod
+from raykeeper.history.report.fingerprint import headline, innermost_function, is_wrapper
+from raykeeper.history.report.input import Explanation, ReportInput, in_words
+from raykeeper.history.report.model import Confidence, Evidence, JobOutcome
+from raykeeper.history.report.rules.deaths import unasked_death
+from raykeeper.history.report.rules.drivers import (
+    TIMED_OUT,
+    failure_behind,
+    is_of_job,
+    last_line,
+    named_in,
+    raised_by_driver,
+    relayed_trace,
+    telling_words,
+    trace_of,
+)
+from raykeeper.history.report.rules.intended import were_open_at_end
+from raykeeper.history.report.rules.kubernetes import job_of_lost_head, job_with_lost_pod
 from raykeeper.history.report.rules.memory import job_out_of_memory, out_of_memory
-from raykeeper.history.report.rules.rayexceptions import TIMED_OUT, named_in
-from raykeeper.history.report.rules.starting import environment_words, never_scheduled
+from raykeeper.history.report.rules.start import environment_words, never_scheduled
 from raykeeper.history.report.rules.table import explain
-from raykeeper.history.report.situation import Explanation, Situation, to_ns
-from raykeeper.history.report.wording import shortened
+from raykeeper.history.report.tracebacks import at_frame, folded, is_raised_by_library
+from raykeeper.history.text import end_of, shortened
+from raykeeper.times import to_ns
 
 _ENVIRONMENT = "RUNTIME_ENV_SETUP_FAILURE"
 _NOT_STARTED = {
@@ -35,6 +47,9 @@ _CANCELLED = "ray.exceptions.TaskCancelledError"
 _TIMEOUT_CODE = 124  # of coreutils' `timeout`
 _SHELL_SIGNALS = 128
 _BUNDLES_SHOWN = 3
+_SETS_SHOWN = 5
+_RANK = re.compile(r"\[Rank (\d+) Error Snippet\]")
+"""Before what a rank of Ray Train raised."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +61,27 @@ class JobExplanation:
     explanation: Explanation
 
 
-def explain_jobs(situation: Situation) -> Iterator[JobExplanation]:
+def explain_jobs(report_input: ReportInput) -> Iterator[JobExplanation]:
     """Every job that failed or was stopped, with the first rule that knows why; none that went with the cluster."""
-    for job in situation.jobs:
+    for job in report_input.jobs:
         if job.is_cut_off:
             continue
         for rule in JOB_RULES:
-            found = rule(job, situation)
+            found = rule(job, report_input)
             if found is not None:
                 yield JobExplanation(found.rule or rule.__name__, job, found)
                 break
 
 
-def stalled_job(job: JobOutcome, situation: Situation) -> Explanation | None:
+def stalled_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """Somebody lost patience: the job was stopped, killed or timed out while tasks waited for what never came."""
     is_given_up = job.status == "STOPPED" or is_out_of_time(job) or _signal_of(job.exit_code) is not None
-    own = [one for one in situation.sets if is_of_job(one, job)] if is_given_up else []
-    root = next((one for one in own if explain(one, situation)[0] == never_scheduled.__name__), None)
+    own = [one for one in report_input.sets if is_of_job(one, job)] if is_given_up else []
+    root = next((one for one in own if explain(one, report_input)[0] == never_scheduled.__name__), None)
     if root is None:
         return None
     evidence = (_end_of(job), _words(job))
-    return Explanation(root.title, Sureness.LIKELY, evidence, root.first_ns, because_of=root.id)
+    return Explanation(root.title, Confidence.LIKELY, evidence, root.first_ns, because_of=root.id)
 
 
 def _end_of(job: JobOutcome) -> Evidence:
@@ -74,13 +89,13 @@ def _end_of(job: JobOutcome) -> Evidence:
     return Evidence("job", f"{said}: {job.entrypoint}", job.ended_at)
 
 
-def stopped_job(job: JobOutcome, situation: Situation) -> Explanation | None:
+def stopped_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     if job.status != "STOPPED":
         return None
-    cut = next((one.id for one in situation.sets if is_of_job(one, job) and were_open_at_end(one)), None)
+    cut = next((one.id for one in report_input.sets if is_of_job(one, job) and were_open_at_end(one)), None)
     return Explanation(
         f"job {_name(job)} was stopped by its user",
-        Sureness.CERTAIN,
+        Confidence.CERTAIN,
         (_words(job),),
         to_ns(job.ended_at),
         because_of=cut,
@@ -89,109 +104,146 @@ def stopped_job(job: JobOutcome, situation: Situation) -> Explanation | None:
     )
 
 
-def failed_job_environment(job: JobOutcome, _: Situation) -> Explanation | None:
+def failed_job_environment(job: JobOutcome, _: ReportInput) -> Explanation | None:
     if job.status != "FAILED" or job.error_type != _ENVIRONMENT:
         return None
     said = f"the runtime environment of job {_name(job)} failed: {environment_words(job.message or '')}"
-    return Explanation(said, Sureness.CERTAIN, (_words(job),), to_ns(job.started_at), subject=_name(job))
+    return Explanation(said, Confidence.CERTAIN, (_words(job),), to_ns(job.started_at), subject=_name(job))
 
 
-def unstarted_driver(job: JobOutcome, _: Situation) -> Explanation | None:
+def unstarted_driver(job: JobOutcome, _: ReportInput) -> Explanation | None:
     said = _NOT_STARTED.get(job.error_type or "")
     if job.status != "FAILED" or said is None:
         return None
     return Explanation(
-        f"{said} ({_name(job)})", Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job)
+        f"{said} ({_name(job)})", Confidence.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job)
     )
 
 
-def failed_task_of_job(job: JobOutcome, situation: Situation) -> Explanation | None:
+def failed_task_of_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """What ended the driver is what a task of it had failed with."""
-    root = failure_behind(job, situation.sets) if job.status == "FAILED" else None
+    root = failure_behind(job, report_input.sets) if job.status == "FAILED" else None
     if root is None:
         return None
-    return Explanation(root.title, Sureness.CERTAIN, (_words(job),), root.first_ns, because_of=root.id)
+    return Explanation(root.title, Confidence.CERTAIN, (_words(job),), root.first_ns, because_of=root.id)
 
 
-def cancelled_task_of_job(job: JobOutcome, _: Situation) -> Explanation | None:
+def cancelled_task_of_job(job: JobOutcome, _: ReportInput) -> Explanation | None:
     """The driver asked for the result of a task that was cancelled; Ray may list such a task as one that finished."""
     raised = raised_by_driver(job)
     if job.status != "FAILED" or _CANCELLED not in raised:
         return None
     said = f"{innermost_function(telling_words(job)) or 'a task'} was cancelled, and job {_name(job)} needed its result"
-    return Explanation(said, Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
+    return Explanation(said, Confidence.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
 
 
-def timed_out_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
+def timed_out_entrypoint(job: JobOutcome, _: ReportInput) -> Explanation | None:
     """`timeout` says by its exit code that it ended the command."""
     if job.status != "FAILED" or job.exit_code != _TIMEOUT_CODE:
         return None
-    sureness = Sureness.CERTAIN if "timeout" in job.entrypoint.split() else Sureness.LIKELY
+    confidence = Confidence.CERTAIN if "timeout" in job.entrypoint.split() else Confidence.LIKELY
     said = f"the entrypoint of job {_name(job)} ran out of time and was ended by `timeout`"
     evidence = (Evidence("job", f"exit code {_TIMEOUT_CODE} of: {job.entrypoint}", job.ended_at), _words(job))
-    return Explanation(said, sureness, evidence, to_ns(job.ended_at), subject=_name(job))
+    return Explanation(said, confidence, evidence, to_ns(job.ended_at), subject=_name(job))
 
 
-def killed_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
+def killed_entrypoint(job: JobOutcome, _: ReportInput) -> Explanation | None:
     """The driver was ended by a signal. That it was is certain; by whom, nobody says."""
     number = _signal_of(job.exit_code)
     if job.status != "FAILED" or number is None:
         return None
     said = f"the entrypoint of job {_name(job)} was ended by {number.name}"
-    return Explanation(said, Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
+    return Explanation(said, Confidence.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
 
 
-def failed_tasks_of_job(job: JobOutcome, situation: Situation) -> Explanation | None:
+def failed_tasks_of_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """The driver raised nothing and left with an exit code, after tasks of it had failed for good."""
     if job.status != "FAILED" or not job.exit_code or raised_by_driver(job):
         return None
-    own = [one for one in situation.sets if is_of_job(one, job) and one.failures > one.recovered]
-    lasting = [one for one in own if not explain(one, situation)[1].is_intended]
+    own = [one for one in report_input.sets if is_of_job(one, job) and one.failures > one.recovered]
+    lasting = [one for one in own if not explain(one, report_input)[1].is_intended]
     root = min(lasting, key=lambda one: (one.first_ns, one.id), default=None)
     if root is None:
         return None
     evidence = (_end_of(job), _words(job))
-    return Explanation(root.title, Sureness.LIKELY, evidence, root.first_ns, because_of=root.id)
+    return Explanation(root.title, Confidence.LIKELY, evidence, root.first_ns, because_of=root.id)
 
 
-def missing_placement_group(job: JobOutcome, situation: Situation) -> Explanation | None:
+def missing_placement_group(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """The job waited in vain, and a placement group of it was never made."""
     has_waited = named_in(raised_by_driver(job)) == TIMED_OUT or job.status == "STOPPED" or is_out_of_time(job)
-    group = next((one for one in situation.unmade_groups if one.job_id and one.job_id == job.job_id), None)
+    group = next((one for one in report_input.unmade_groups if one.job_id and one.job_id == job.job_id), None)
     if group is None or not has_waited:
         return None
-    short = [short for bundle in group.bundles if (short := situation.capacity.shortage(bundle))]
+    short = [short for bundle in group.bundles if (short := report_input.capacity.shortage(bundle))]
     asked = "; ".join(map(in_words, group.bundles[:_BUNDLES_SHOWN]))
     said = f"placement group {group.id} was never made, its bundles asked for {asked}"
     missing = [Evidence("placement group", said), *(Evidence("node", text) for text in short[:1])]
     evidence = (*missing, _end_of(job), _words(job))
     title = f"job {_name(job)} waited for a placement group that never came: {asked}"
-    return Explanation(shortened(title), Sureness.LIKELY, evidence, to_ns(job.started_at), subject=group.id)
+    return Explanation(shortened(title), Confidence.LIKELY, evidence, to_ns(job.started_at), subject=group.id)
 
 
 def is_out_of_time(job: JobOutcome) -> bool:
     return job.exit_code == _TIMEOUT_CODE
 
 
-def failed_entrypoint(job: JobOutcome, _: Situation) -> Explanation | None:
+def failed_entrypoint(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """The driver raised an exception of its own, or left with an exit code."""
     if job.status != "FAILED" or job.exit_code is None:
         return None
-    words = raised_by_driver(job) or last_line(job)
+    raised, words = raised_by_driver(job), last_line(job)
+    rank = _RANK.findall(telling_words(job))
     said = f"the entrypoint of job {_name(job)} exited with code {job.exit_code}{words and f': {words}'}"
-    return Explanation(shortened(said), Sureness.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
+    if raised:
+        who = f"rank {rank[-1]} of job {_name(job)}" if rank else f"the driver of job {_name(job)}"
+        said = f"{who} raised {shortened(raised)}{at_frame(trace_of(job))}"
+    confidence = Confidence.LIKELY if is_wrapper(raised) else Confidence.CERTAIN
+    evidence = (_words(job), *_failures_before(job, report_input))
+    return Explanation(said, confidence, evidence, to_ns(job.ended_at), subject=_name(job))
 
 
-def dead_supervisor(job: JobOutcome, situation: Situation) -> Explanation | None:
+def _failures_before(job: JobOutcome, report_input: ReportInput) -> Iterator[Evidence]:
+    """What had failed in it for good, which is mostly why a driver gives up."""
+    own = [one for one in report_input.sets if is_of_job(one, job) and one.failures > one.recovered]
+    lasting = [one for one in own if not explain(one, report_input)[1].is_intended][:_SETS_SHOWN]
+    if lasting:
+        said = "\n".join(f"{one.failures:,} x {one.first.called}: {one.words}" for one in lasting)
+        yield Evidence("task", f"failed for good in this job:\n{said}")
+
+
+def dead_process_of_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
+    """The driver's last words name an actor that died without being asked to."""
+    if job.status != "FAILED" or job.exit_code is None:
+        return None
+    words = telling_words(job)
+    death = next((one for one in report_input.deaths if one.actor_id and one.actor_id in words), None)
+    told = unasked_death(death, report_input) if death else None
+    if death is None or told is None:
+        return None
+    return Explanation(told.title, told.confidence, (_words(job),), told.at_ns, because_of=death.id)
+
+
+def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
+    """A library of Ray's gave up with words of its own, after Ray had relayed what the user's code raised."""
+    trace = relayed_trace(job) if job.status == "FAILED" and is_raised_by_library(trace_of(job)) else ""
+    if not trace:
+        return None
+    said = f"{headline(trace)}{at_frame(trace)}, so that {raised_by_driver(job)}"
+    evidence = (Evidence("job", folded(trace), job.ended_at), _words(job))
+    return Explanation(shortened(said), Confidence.LIKELY, evidence, to_ns(job.ended_at), subject=_name(job))
+
+
+def dead_supervisor(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """It goes with the node it ran on, or for the memory of others; where such a loss is known, that is why."""
     said = _DIED.get(job.error_type or "", "the job failed")
     if job.status != "FAILED":
         return None
-    lost = next((one for one in situation.sets if one.lost_nodes or out_of_memory(one, situation)), None)
+    lost = next((one for one in report_input.sets if one.lost_nodes or out_of_memory(one, report_input)), None)
     if lost is not None:
-        return Explanation(said, Sureness.LIKELY, (_words(job),), lost.first_ns, because_of=lost.id)
+        return Explanation(said, Confidence.LIKELY, (_words(job),), lost.first_ns, because_of=lost.id)
     return Explanation(
-        f"{said} ({_name(job)})", Sureness.GUESS, (_words(job),), to_ns(job.ended_at), subject=_name(job)
+        f"{said} ({_name(job)})", Confidence.GUESS, (_words(job),), to_ns(job.ended_at), subject=_name(job)
     )
 
 
@@ -201,12 +253,15 @@ JOB_RULES = (
     stopped_job,
     failed_job_environment,
     job_out_of_memory,
+    job_of_lost_head,
     unstarted_driver,
     failed_task_of_job,
     cancelled_task_of_job,
     timed_out_entrypoint,
     killed_entrypoint,
     failed_tasks_of_job,
+    dead_process_of_job,
+    relayed_exception,
     failed_entrypoint,
     job_with_lost_pod,
     dead_supervisor,
@@ -221,7 +276,8 @@ def _name(job: JobOutcome) -> str:
 def _words(job: JobOutcome) -> Evidence:
     """The end of what its driver wrote, or of what Ray says about it."""
     said = job.message or job.status
-    return Evidence("job", (telling_words(job) if job.exit_code is not None else said)[-_MESSAGE_CHARS:], job.ended_at)
+    words = folded(telling_words(job)) if job.exit_code is not None else said
+    return Evidence("job", end_of(words, _MESSAGE_CHARS), job.ended_at)
 
 
 def _signal_of(exit_code: int | None) -> signal.Signals | None:

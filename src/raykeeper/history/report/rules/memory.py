@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from raykeeper.history.report.failures import FailedAttempt, FailureSet
-from raykeeper.history.report.model import Evidence, JobOutcome, Sureness
+from raykeeper.history.report.input import Explanation, ReportInput
+from raykeeper.history.report.model import Confidence, Evidence, JobOutcome
 from raykeeper.history.report.rules.infrastructure import OF_WORKER_LOSS, earlier, functions_of
-from raykeeper.history.report.situation import Explanation, Situation, moment, to_ns
+from raykeeper.times import from_ns, to_ns
 
 _MEMORY_EXIT = "NODE_OUT_OF_MEMORY"
 _LOW = "low on memory"
@@ -18,34 +19,34 @@ _INTERNAL = "_ray_internal"
 _KILLED = re.compile(r"Selected to kill: .*?task name=([^,\s]+)")
 
 
-def out_of_memory(failed: FailureSet, _: Situation) -> Explanation | None:
+def out_of_memory(failed: FailureSet, _: ReportInput) -> Explanation | None:
     """Ray's memory monitor killed the worker and says so, in the task's error or in the worker's exit."""
     first = failed.first
     exits = {*failed.worker_exits, *_words_of_end(first)}
     was_killed = failed.error_type in OF_WORKER_LOSS and _MEMORY_EXIT in exits
     if failed.error_type != "OUT_OF_MEMORY" and not was_killed:
         return None
-    evidence = [Evidence("task", memory_words(first.message), moment(first.end_ns))]
+    evidence = [Evidence("task", memory_words(first.message), from_ns(first.end_ns))]
     if first.exit_detail and first.exit_detail not in first.message:
         said = f"{first.exit_type}: {memory_words(first.exit_detail)}"
-        evidence.append(Evidence("worker", said, moment(first.worker_end_ns)))
+        evidence.append(Evidence("worker", said, from_ns(first.worker_end_ns)))
     title = _title(functions_of(failed), first.node_ip or first.node_id)
     at_ns = earlier(first.worker_end_ns, failed.first_ns)
-    return Explanation(title, Sureness.CERTAIN, tuple(evidence), at_ns, subject=first.node_id or "")
+    return Explanation(title, Confidence.CERTAIN, tuple(evidence), at_ns, subject=first.node_id or "")
 
 
-def job_out_of_memory(job: JobOutcome, situation: Situation) -> Explanation | None:
+def job_out_of_memory(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """Ray killed the supervisor of the job, mostly beside the task that took the memory."""
     said = job.message or ""
     if job.status != "FAILED" or _LOW not in said:
         return None
     evidence = (Evidence("job", memory_words(said), job.ended_at),)
-    known = next((one for one in situation.sets if out_of_memory(one, situation)), None)
+    known = next((one for one in report_input.sets if out_of_memory(one, report_input)), None)
     if known is not None:
-        return Explanation(known.title, Sureness.CERTAIN, evidence, known.first_ns, because_of=known.id)
+        return Explanation(known.title, Confidence.CERTAIN, evidence, known.first_ns, because_of=known.id)
     node, killed = _NODE.search(said), dict.fromkeys(_KILLED.findall(said))
     title = _title(", ".join(name for name in killed if not name.startswith(_INTERNAL)), node[1] if node else None)
-    return Explanation(title, Sureness.CERTAIN, evidence, to_ns(job.ended_at), subject=node[2] if node else "")
+    return Explanation(title, Confidence.CERTAIN, evidence, to_ns(job.ended_at), subject=node[2] if node else "")
 
 
 def _title(killed: str, where: str | None) -> str:

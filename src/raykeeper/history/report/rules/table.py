@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from raykeeper.history.report.failures import FailureSet
-from raykeeper.history.report.rules.asked_for import cancelled, ended_actor, ended_with_job
+from raykeeper.history.report.input import Explanation, ReportInput
 from raykeeper.history.report.rules.infrastructure import (
     crashed_constructor,
     crashed_worker,
@@ -13,6 +13,7 @@ from raykeeper.history.report.rules.infrastructure import (
     lost_node,
     lost_object,
 )
+from raykeeper.history.report.rules.intended import cancelled, ended_actor, ended_with_job
 from raykeeper.history.report.rules.kubernetes import missing_workers, troubled_pod
 from raykeeper.history.report.rules.memory import out_of_memory
 from raykeeper.history.report.rules.passed_on import (
@@ -22,7 +23,7 @@ from raykeeper.history.report.rules.passed_on import (
     failed_result,
     restarting_actor,
 )
-from raykeeper.history.report.rules.starting import (
+from raykeeper.history.report.rules.start import (
     failed_environment,
     never_scheduled,
     raised_exception,
@@ -30,9 +31,8 @@ from raykeeper.history.report.rules.starting import (
     unschedulable,
     waiting_actor,
 )
-from raykeeper.history.report.situation import Explanation, Situation
 
-Rule = Callable[[FailureSet, Situation], Explanation | None]
+Rule = Callable[[FailureSet, ReportInput], Explanation | None]
 
 RULES: tuple[Rule, ...] = (
     failed_environment,
@@ -60,10 +60,10 @@ RULES: tuple[Rule, ...] = (
 """What Ray itself says comes before what is inferred from time and place."""
 
 
-def explain(failed: FailureSet, situation: Situation) -> tuple[str, Explanation]:
+def explain(failed: FailureSet, report_input: ReportInput) -> tuple[str, Explanation]:
     """The name of the rule that knows why, and what it says."""
     for rule in RULES:
-        found = rule(failed, situation)
+        found = rule(failed, report_input)
         if found is not None:
             return found.rule or rule.__name__, found
-    return unexplained.__name__, unexplained(failed, situation)
+    return unexplained.__name__, unexplained(failed, report_input)

@@ -1,0 +1,1 @@
+"""The commands beside the server: `raykeeper report`, `import` and `delete`."""

@@ -1,0 +1,1 @@
+"""The server: routes, access, errors, and below it one folder for each API and one for the pages."""

@@ -1,1 +1,0 @@
-"""What Kubernetes said about clusters, read back from the store."""

@@ -1,0 +1,384 @@
+"""Secrets never leave: what is served is masked, whoever asks, by the rules of docs/secrets.md. Pure.
+
+An answer is made of `Masked` values, which this module alone makes, so that nobody can forget to mask one. Pages are
+made of `Html`, whose text is masked where it is escaped. Ray masks for browsers only, because a live cluster's owner
+asks with the CLI; a history server is asked by people who never had access to the cluster.
+
+Each pattern begins with a word, and is tried only where that word stands: finding words is a hundred times quicker than
+matching, and most texts hold none. Every repetition in a pattern is of one class of characters, and what matched is not
+looked at again, so the time grows with the length of the text alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
+MASK = "<redacted>"
+
+_NAMES = ("token", "secret", "password", "passwd", "passphrase", "signature", "credential", "credentials")
+"""What the name of a value that nobody may see ends with: `HF_TOKEN`, `db.password`."""
+_KEYS = ("api", "access", "secret", "private", "account", "encryption", "signing")
+"""Before `key` at the end of a name: `apiKey`, `aws_secret_access_key`."""
+
+_BEHIND = "|".join(f"(?<={kind}{joint})" for kind in _KEYS for joint in ("", "_", "-"))
+_NAME = rf"(?:token|secret|passw(?:or)?d|passphrase|signature|credentials?|(?:{_BEHIND})key)"
+_QUOTE = r"\\{0,3}[\"']"
+_PLAIN = r"[^\s\"',;&<>(){}\[\]\\]+"
+_NOTHING = rf"(?!(?:{_QUOTE})?(?:none|null|true|false|<redacted>)\b)"
+_VALUE = rf"{_NOTHING}(?:(?P<quote>{_QUOTE})(?P<quoted>[^\n]*?)(?P=quote)|[\"']?(?P<plain>{_PLAIN}))"
+_BLANK = r"[ \t]{0,4}"
+_NO_FLAG = r"(?:[ \t]{1,4}(?!-))?"  # as in `--redis_password= --port=6379`, where there is none
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One kind of secret. Its groups `quoted` and `plain` are what is masked; without them, all of it."""
+
+    name: str
+    words: tuple[str, ...]
+    """In lower case: what it begins with."""
+    matching: re.Pattern[str]
+
+    def found_at(self, text: str, place: int) -> tuple[int, int, int] | None:
+        """Begin and end of the secret, and the end of the whole match, if there is one at this place."""
+        match = self.matching.match(text, place)
+        return None if match is None else self.secret_in(match)
+
+    def secret_in(self, match: re.Match[str]) -> tuple[int, int, int]:
+        """As `found_at`."""
+        group = next((name for name in ("quoted", "plain") if match.groupdict().get(name) is not None), 0)
+        return *match.span(group), match.end()
+
+
+def _pattern(name: str, words: Iterable[str], expression: str, flags: re.RegexFlag = re.NOFLAG) -> Pattern:
+    return Pattern(name, tuple(words), re.compile(expression, re.ASCII | flags))
+
+
+_HEADER = rf"authorization(?:{_QUOTE})?{_BLANK}[:=]{_BLANK}(?:{_QUOTE})?(?:basic|digest|token)"
+_FLAG_NAME = rf"--(?:[a-z0-9]{{1,20}}[_-]){{0,4}}(?:{'|'.join(_NAMES)}|(?:{'|'.join(_KEYS)})[_-]?key)"
+_FLAG = rf"{_FLAG_NAME}[ \t]{{1,4}}(?!-)"
+_LAST_WORDS = ("token", "secret", "pass", "sig", "credential", "key")
+_KEY_END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----"
+
+PATTERNS = (
+    _pattern("private key", ["--"], rf"-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY-----(?s:.*?)(?:{_KEY_END}|\Z)"),
+    _pattern("password in a URL", ["://"], r"://[^\s/@:\"']{0,256}:(?P<plain>[^\s/@\"']{1,512})@"),
+    _pattern(
+        "Authorization header",
+        ["bearer", "authorization"],
+        rf"(?:bearer|{_HEADER})[ \t]{{1,4}}(?P<plain>[A-Z0-9._~+/=-]{{6,}})",
+        re.IGNORECASE,
+    ),
+    _pattern("assignment", _LAST_WORDS, rf"{_NAME}(?:{_QUOTE})?{_BLANK}={_NO_FLAG}{_VALUE}", re.IGNORECASE),
+    _pattern(
+        # A bare `token:` is what parsers complain of; in quotes, or as the end of a name, it is a member.
+        "member",
+        _LAST_WORDS,
+        rf"(?!(?<![\w'\"-])token){_NAME}(?:{_QUOTE})?{_BLANK}:{_BLANK}{_VALUE}",
+        re.IGNORECASE,
+    ),
+    _pattern("flag", ["--"], _FLAG + _VALUE, re.IGNORECASE),
+    _pattern("signed URL", ["sig"], r"(?<=[?&])sig=(?P<plain>[^\s&\"']+)", re.IGNORECASE),
+    _pattern("AWS access key id", ["akia", "asia"], r"(?<![A-Za-z0-9])A(?:KI|SI)A[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    _pattern("GitHub token", ["gh"], r"(?<![A-Za-z0-9_])gh[pousr]_[A-Za-z0-9]{16,}"),
+    _pattern("GitHub token", ["git"], r"github_pat_[A-Za-z0-9_]{20,}"),
+    _pattern("Hugging Face token", ["hf_"], r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{20,}"),
+    _pattern("OpenAI or Anthropic key", ["sk-"], r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}"),
+    _pattern("Slack token", ["xox"], r"(?<![A-Za-z0-9_-])xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    _pattern("GitLab token", ["glpat-"], r"glpat-[A-Za-z0-9_-]{16,}"),
+    _pattern("Google key", ["aiza"], r"(?<![A-Za-z0-9_-])AIza[A-Za-z0-9_-]{30,}"),
+    _pattern(
+        "JSON web token",
+        ["eyj"],
+        r"(?<![A-Za-z0-9_.-])eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}",
+    ),
+)
+
+_BY_WORD = {word: tuple(one for one in PATTERNS if word in one.words) for one in PATTERNS for word in one.words}
+_SHORTEST = 6  # `://:x@`
+_TRIED_SINGLY = 64
+"""Places of a word that are looked at one by one; where there are more, the expression itself looks for the next."""
+_CUT_KEY = re.compile(_KEY_END)
+_KEY_CHARACTERS = string.ascii_letters + string.digits + "+/=\\\r\n"
+_SECRET_NAME = re.compile(rf"{_NAME}\Z", re.ASCII | re.IGNORECASE)
+_CACHED_NAMES = 1 << 16  # a page of 10,000 rows has the same few names in each
+_BARE_SECRET = re.compile("AKIA|ASIA|AIza")
+"""In the secrets that are letters and digits alone. Every other pattern needs another character."""
+_SHORT_CHARS = 64
+_CACHED_TEXTS = 1 << 14  # states, functions, addresses: most short texts of a page are repeated in each row
+
+
+def masked_text(text: str) -> str:
+    """The text with every secret in it that the patterns know replaced; names and the rest stay."""
+    if len(text) < _SHORTEST:
+        return text
+    lowered = text.lower()
+    if len(lowered) != len(text):  # one letter has a longer small one
+        lowered = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i").lower()
+    there = [word for word in _BY_WORD if word in lowered]
+    spans = [span for word in there for pattern in _BY_WORD[word] for span in _spans(pattern, word, text, lowered)]
+    if "private key-----" in lowered:
+        spans += _cut_key(text)
+    return _without(text, sorted(spans)) if spans else text
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the value under this name is a secret, whatever it looks like."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def _spans(pattern: Pattern, word: str, text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    place = lowered.find(word)
+    for _ in range(_TRIED_SINGLY):
+        if place < 0:
+            return
+        found = pattern.found_at(text, place)
+        if found is not None:
+            yield found[:2]
+        place = lowered.find(word, found[2] if found else place + 1)
+    if place >= 0:
+        yield from (pattern.secret_in(match)[:2] for match in pattern.matching.finditer(text, place))
+
+
+def _cut_key(text: str) -> Iterator[tuple[int, int]]:
+    """The rest of a private key whose beginning is not in the text."""
+    end = _CUT_KEY.search(text)
+    if end is not None and "-----BEGIN " not in text[: end.start()]:
+        yield len(text[: end.start()].rstrip(_KEY_CHARACTERS)), end.end()
+
+
+KEY_LINE = "PRIVATE KEY-----"
+"""How the first and the last line of a private key end."""
+_FIRST_LINE, _LAST_LINE = "-----BEGIN ", "-----END "
+
+
+class KeyLines:
+    """Knows the lines of a private key in a text that is taken line by line: by its first line alone."""
+
+    def __init__(self) -> None:
+        self._is_inside = False
+
+    def holds(self, line: str) -> bool:
+        """Whether the next line stands between the first and the last of a key, which `masked_text` knows."""
+        if KEY_LINE in line:
+            self._is_inside = _FIRST_LINE in line and _LAST_LINE not in line
+            return False
+        self._is_inside = self._is_inside and _may_be_key(line)
+        return self._is_inside
+
+
+def masked_lines(lines: Sequence[str]) -> list[str]:
+    """Each line without its secrets; a private key is known by its first or last line, and takes several."""
+    key = KeyLines()
+    shown = [MASK if key.holds(line) else masked_text(line) for line in lines]
+    for place, line in enumerate(lines):
+        if KEY_LINE in line and _LAST_LINE in line:
+            _hide_before(lines, shown, place)
+    return shown
+
+
+def _hide_before(lines: Sequence[str], shown: list[str], last: int) -> None:
+    """The lines of a key before its last one."""
+    for place in range(last - 1, -1, -1):
+        if KEY_LINE in lines[place] or not _may_be_key(lines[place]):
+            return
+        shown[place] = MASK
+
+
+def _may_be_key(line: str) -> bool:
+    """What stands in the lines of a key: no words."""
+    return " " not in line.strip()
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    """Spans that touch or overlap are one secret."""
+    parts: list[str] = []
+    end = 0
+    for begin, stop in spans:
+        if begin > end or not parts:
+            parts += [text[end:begin], MASK]
+        end = max(end, stop)
+    return "".join([*parts, text[end:]])
+
+
+ENV_VARS = ("env_vars", "envVars")
+"""Ray's rule: names stay, every value is masked, whatever it looks like."""
+_SERIALIZED = ("serialized_runtime_env", "serializedRuntimeEnv")
+TEXT_LIMIT = 256 << 10
+"""Characters of one text in an answer; the rest of a longer one is left out, and said so, because masking takes time.
+Ray keeps far less of an error."""
+DEPTH_LIMIT = 100
+"""A value that is nested deeper is masked as a whole. What Ray answers is nested ten deep."""
+_CACHED_ENVIRONMENTS = 1024  # a session has few different ones, and each stands in thousands of rows
+_SECRET_FLAG = re.compile(rf"{_FLAG_NAME}\Z", re.ASCII | re.IGNORECASE)
+_SECRET_ELEMENT = re.compile(f'"{_FLAG_NAME}"', re.ASCII | re.IGNORECASE)
+_encoder = msgspec.json.Encoder()
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """JSON without secrets: what an answer is made of. `masked` makes it, as `tag` makes Html."""
+
+    json: msgspec.Raw
+
+
+def masked(value: object) -> Masked:
+    """The value as JSON with every secret in it masked. What is `Masked` already stays as it is."""
+    return Masked(msgspec.Raw(_encoder.encode(masked_value(value))))
+
+
+def of_our_own(document: bytes) -> Masked:
+    """JSON that is part of the program, such as the description of its API, byte for byte."""
+    return Masked(msgspec.Raw(document))
+
+
+def masked_value(value: T) -> T:
+    """The same value, of any shape, with every secret in it masked: the one walk over all that is served.
+
+    Masked are the values of `env_vars`, those of members and flags whose name is a secret's, and what the patterns find
+    in any text, JSON inside a text too. Words of ours (enums) and names of members stay.
+    """
+    found: Any = _walked(value, 0)
+    same: T = found
+    return same
+
+
+def _walked(value: Any, depth: int) -> Any:
+    kind = type(value)  # this walk is most of the time of a large page, so the usual kinds come first
+    if kind is str:
+        return _masked_string(value)
+    if value is None or kind is int or isinstance(value, (int, float, str)):  # a str of another kind is a word of ours
+        return value
+    if depth >= DEPTH_LIMIT:
+        return MASK
+    if kind is dict or isinstance(value, Mapping):
+        return {name: _member(name, part, depth) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_elements(value, depth))
+    if isinstance(value, Masked):
+        return value.json
+    if isinstance(value, msgspec.Raw):
+        return _masked_raw(value, depth)
+    if isinstance(value, msgspec.Struct):
+        changed = {name: _member(name, getattr(value, name), depth) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **changed)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: _member(one.name, getattr(value, one.name), depth) for one in fields(value)})
+    return value
+
+
+def _member(name: Any, part: Any, depth: int) -> Any:
+    if part is None or part == "":
+        return part
+    rule = _rule_of_name(name) if type(name) is str else None
+    if rule is None:
+        return _masked_string(part) if type(part) is str else _walked(part, depth + 1)
+    return rule(part, depth)
+
+
+@lru_cache(_CACHED_NAMES)
+def _rule_of_name(name: str) -> Callable[[Any, int], Any] | None:
+    """How the value of a member of this name is masked; None: as any other value."""
+    if name in ENV_VARS:
+        return _masked_variables
+    if name in _SERIALIZED:
+        return lambda part, depth: masked_environment_text(part) if type(part) is str else _walked(part, depth + 1)
+    if is_secret_name(name):
+        return lambda part, depth: MASK if type(part) is str else _walked(part, depth + 1)
+    return None
+
+
+def _masked_variables(part: Any, depth: int) -> Any:
+    """`env_vars`: names stay, every value goes."""
+    if not part:
+        return _walked(part, depth + 1)
+    return dict.fromkeys(part, MASK) if isinstance(part, Mapping) else MASK
+
+
+def _elements(values: Iterable[Any], depth: int) -> Iterator[Any]:
+    """Command lines are lists: what follows `--password` is one."""
+    follows_flag = False
+    for value in values:
+        yield MASK if follows_flag and isinstance(value, str) else _walked(value, depth + 1)
+        follows_flag = type(value) is str and value.startswith("--") and bool(_SECRET_FLAG.match(value))
+
+
+def _masked_string(text: str) -> str:
+    if len(text) > _SHORT_CHARS:
+        return _masked_long(text)
+    if text.isalnum() and not _BARE_SECRET.search(text):
+        return text  # an id, mostly: too many different ones to remember
+    return _masked_short(text)
+
+
+@lru_cache(_CACHED_TEXTS)
+def _masked_short(text: str) -> str:
+    return masked_maybe_json(text)
+
+
+def _masked_long(text: str) -> str:
+    if len(text) > TEXT_LIMIT:
+        text = f"{text[:TEXT_LIMIT]}… ({len(text) - TEXT_LIMIT} more characters are not served)"
+    return masked_maybe_json(text)
+
+
+def masked_maybe_json(text: str) -> str:
+    """A text that may be JSON: `env_vars` in it are masked too, and all of one that has some and cannot be read."""
+    if not any(name in text for name in ENV_VARS):
+        return masked_text(text)
+    try:
+        return json.dumps(masked_value(json.loads(text)))
+    except (ValueError, RecursionError):
+        return MASK if text.lstrip()[:1] in ("{", "[") else masked_text(text)
+
+
+@lru_cache(_CACHED_ENVIRONMENTS)
+def masked_environment_text(text: str) -> str:
+    """A runtime environment written as JSON. One without secrets stays byte for byte; one that cannot be read goes."""
+    try:
+        environment = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return MASK
+    if not isinstance(environment, dict):
+        return MASK
+    shown = masked_value(environment)
+    return text if shown == environment else json.dumps(shown, sort_keys=True)
+
+
+def _masked_raw(raw: msgspec.Raw, depth: int) -> Any:
+    """JSON from elsewhere; nearly all has nothing to mask, and is passed on as it is."""
+    data = bytes(raw)
+    is_clean = _is_clean_short(data) if len(data) <= _SHORT_CHARS else _is_clean(data)
+    return raw if is_clean else _walked(_decoded(data), depth)
+
+
+def _is_clean(data: bytes) -> bool:
+    """Whether it may be passed on unread: no pattern is in its text, which a list can hide, or an escape."""
+    text = data.decode(errors="replace")
+    if len(text) > TEXT_LIMIT or "\\u" in text or any(name in text for name in ENV_VARS):
+        return False
+    return not ("--" in text and _SECRET_ELEMENT.search(text)) and masked_text(text) == text
+
+
+@lru_cache(_CACHED_TEXTS)
+def _is_clean_short(data: bytes) -> bool:
+    """Resources and labels, mostly, which are the same in many rows."""
+    return _is_clean(data)
+
+
+def _decoded(data: bytes) -> Any:
+    """The value of JSON from elsewhere; what cannot be read is masked as a whole."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return MASK

@@ -1,0 +1,66 @@
+"""What the history server is made of, as everything that answers requests is given it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from raykeeper.history.ingest.session import Session
+from raykeeper.history.ingest.sessions import SessionMissing
+from raykeeper.history.logs.store import LogStore
+from raykeeper.history.metrics import HistoryMetrics
+from raykeeper.history.query.cache import ResponseCache
+from raykeeper.history.query.context import ClusterFacts, Database, SessionContext
+from raykeeper.history.settings import AccessSettings, GrafanaSettings
+from raykeeper.history.store.catalog import Catalog
+from raykeeper.history.store.heartbeats import Heartbeats
+from raykeeper.history.store.live_sessions import LiveSessions, Presence
+from raykeeper.history.urls import LATEST
+from raykeeper.layout.keys import SessionId
+
+
+class Sessions(Protocol):
+    async def open(self, session: SessionId) -> Session:
+        """The session, ready to be read."""
+        ...
+
+
+@dataclass(frozen=True)
+class History:
+    """What the server is made of; `main.py` builds the real ones."""
+
+    catalog: Catalog
+    heartbeats: Heartbeats
+    sessions: Sessions
+    database: Database
+    logs: LogStore
+    access: AccessSettings = field(default_factory=AccessSettings)
+    grafana: GrafanaSettings = field(default_factory=GrafanaSettings)
+    metrics: HistoryMetrics = field(default_factory=HistoryMetrics)
+    kubernetes: ClusterFacts | None = None
+    cache: ResponseCache = field(default_factory=ResponseCache)
+    presence: Presence | None = None
+    """Tells which RayClusters are gone; None where there is no Kubernetes to ask."""
+
+    @property
+    def live(self) -> LiveSessions:
+        return LiveSessions(self.catalog, self.heartbeats, self.presence)
+
+    async def open(self, session: SessionId) -> SessionContext:
+        """The session and the means to read it. Raises SessionMissing."""
+        await self.check_known(session)
+        opened = await self.sessions.open(session)
+        return SessionContext(
+            opened, self.database, self.logs, self.grafana, self.kubernetes, self.cache, self.heartbeats
+        )
+
+    async def resolve(self, session: SessionId) -> SessionId:
+        """The session that `latest` means now, where no redirect can lead to it."""
+        if session.session != LATEST:
+            return session
+        return await self.catalog.newest_of_cluster(session.namespace, session.cluster) or session
+
+    async def check_known(self, session: SessionId) -> None:
+        """Raises SessionMissing where the store has nothing of the session."""
+        if not await self.catalog.is_known(session):
+            raise SessionMissing(session)

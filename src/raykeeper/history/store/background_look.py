@@ -1,0 +1,55 @@
+"""A look through the whole store that pages do not wait for: made in the background, and believed for a minute."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+from raykeeper.clock import Clock
+from raykeeper.errors import RaykeeperError
+from raykeeper.logs import Log
+
+_BELIEVED_SECONDS = 60.0
+"""A look at 10,000 clusters that all started is ten requests, and the first one 10,000."""
+
+T = TypeVar("T")
+log = Log("raykeeper.history.kubefacts")
+
+
+class BackgroundLook(Generic[T]):
+    """What the last look found. One look at a time, and only while somebody asks."""
+
+    def __init__(self, what: str, find: Callable[[], Coroutine[Any, Any, T]], clock: Clock, unknown: T) -> None:
+        self._what = what
+        self._find = find
+        self._clock = clock
+        self._known = unknown
+        self._look: asyncio.Task[None] | None = None
+        self._looked_at = float("-inf")
+
+    async def known_within(self, seconds: float) -> T:
+        """What is known at latest after so many seconds; a look that takes longer goes on behind it.
+
+        Raises what the store raises.
+        """
+        if self._look is None and self._clock.steady() - self._looked_at >= _BELIEVED_SECONDS:
+            self._look = asyncio.create_task(self._find_all())
+            self._look.add_done_callback(self._looked)
+        if self._look is not None:
+            done, _ = await asyncio.wait({self._look}, timeout=seconds)
+            for look in done:
+                look.result()
+        return self._known
+
+    async def _find_all(self) -> None:
+        self._known = await self._find()
+
+    def _looked(self, look: asyncio.Task[None]) -> None:
+        self._look = None
+        self._looked_at = self._clock.steady()
+        failure = None if look.cancelled() else look.exception()
+        if isinstance(failure, RaykeeperError):
+            log.warning("what never started cannot be listed", what=self._what, cause=str(failure))
+        elif failure is not None:
+            log.error("look for what never started failed by a bug", what=self._what, cause=repr(failure))

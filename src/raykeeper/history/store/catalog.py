@@ -1,0 +1,234 @@
+"""The list of all sessions, from catalog objects alone, a day at a time: newest first, as far as somebody pages.
+
+A session's entry is filed under the day it started, so a page needs the newest days only. All that is
+remembered are copies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, timedelta
+
+import msgspec
+
+from raykeeper.clock import Clock
+from raykeeper.history.bounded import Bounded
+from raykeeper.history.store.catalog_day import CatalogDay, compact_if_allowed
+from raykeeper.history.store.catalog_entries import CatalogEntry, Order, Page, Place, SessionFilter
+from raykeeper.history.store.unstarted import UnstartedClusters
+from raykeeper.history.store.unstarted_rayjobs import UnstartedRayJobs
+from raykeeper.layout.keys import (
+    CATALOG_PREFIX,
+    KUBE_FOLDER,
+    CatalogKey,
+    SessionId,
+    cluster_prefix,
+    session_record_key,
+)
+from raykeeper.layout.names import from_segment
+from raykeeper.layout.records import SessionRecord, decode_record
+from raykeeper.layout.summaries import SessionSummary
+from raykeeper.logs import Log
+from raykeeper.storage.store import ObjectStore
+
+log = Log("raykeeper.history.catalog")
+
+_REMEMBERED_JOBS = 100_000  # about 1 KB each
+
+
+class Summaries:
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._known: Bounded[str, tuple[datetime, SessionSummary | None]] = Bounded(_REMEMBERED_JOBS)
+
+    async def find(self, entry: CatalogEntry) -> SessionSummary | None:
+        """The session's summary, if it has one that can be read."""
+        if entry.summary_written is None:
+            return None
+        key = CatalogKey(entry.start.started_at.astimezone(UTC).date(), entry.id, "summary").key
+        known = self._known.get(key)
+        if known is None or known[0] != entry.summary_written:
+            known = (entry.summary_written, _decoded(key, await self._store.find(key)))
+            self._known.put(key, known, _weight(known))
+        return known[1]
+
+
+def _weight(known: tuple[datetime, SessionSummary | None]) -> int:
+    return 1 + len(known[1].jobs) if known[1] else 1
+
+
+def _decoded(key: str, data: bytes | None) -> SessionSummary | None:
+    try:
+        return decode_record(data, SessionSummary) if data else None
+    except msgspec.DecodeError as exc:
+        log.warning("summary cannot be read", key=key, cause=str(exc))
+        return None
+
+
+_RECENT_SECONDS = 5.0  # how long a listing of the newest days is believed
+_OLDER_SECONDS = 60.0  # of days past, where only ends of long sessions are new
+_STARTED_SECONDS = 300.0  # a session does not start twice, but it may be deleted
+_RECENT_DAYS = 2
+_READ_AT_ONCE = 32
+_DAYS_AT_ONCE = 8
+_PAST_AFTER = timedelta(days=2)  # by then a day has nearly all it will ever have, whatever the clocks of heads
+LOOKED_AT = 10_000
+"""Entries that one page looks at for those that are wanted: a second where nothing of them is in memory yet."""
+EVERY_SESSION = SessionFilter()
+_REMEMBERED_SESSIONS = 30_000  # about 3 KB each
+
+
+class Catalog:
+    """All sessions of a store."""
+
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self.store = store
+        self.summaries = Summaries(store)
+        """What became of the jobs of sessions that were read to their end."""
+        self.unstarted = UnstartedClusters(store, clock)
+        """The clusters that never had a session."""
+        self.unstarted_rayjobs = UnstartedRayJobs(store, clock)
+        """The RayJobs that never had a cluster."""
+        self._clock = clock
+        self._days: OrderedDict[date, CatalogDay] = OrderedDict()
+        self._may_write = True
+        self._folders: list[date] = []
+        self._folders_listed_at = float("-inf")
+        self._reads = asyncio.Semaphore(_READ_AT_ONCE)
+        self._started: dict[SessionId, tuple[datetime, float]] = {}
+
+    async def page(
+        self,
+        limit: int,
+        after: Place | None = None,
+        wanted: SessionFilter = EVERY_SESSION,
+        order: Order = "newest",
+    ) -> Page:
+        """The first sessions of those wanted, or those next to a place in the list."""
+        found, unreadable, looked_at = list[CatalogEntry](), 0, 0
+        async for day in self._days_in(order, after, wanted):
+            unreadable += day.unreadable
+            entries = day.entries if order == "newest" else reversed(day.entries)
+            ahead = [entry for entry in entries if after is None or entry.place.is_behind(after, order)]
+            found += filter(wanted.matches, ahead)
+            looked_at += len(ahead)
+            if len(found) > limit:
+                return Page(tuple(found[:limit]), found[limit - 1].place, unreadable)
+            if looked_at >= LOOKED_AT:
+                return Page(tuple(found), ahead[-1].place, unreadable, is_cut=True)
+        return Page(tuple(found), None, unreadable)
+
+    async def find(self, session: SessionId) -> CatalogEntry | None:
+        """The entry of one session; None for one that is not in the list."""
+        started_at = await self._started_at(session)
+        if started_at is None:
+            return None
+        day = await self._day(started_at.astimezone(UTC).date(), _RECENT_SECONDS)
+        return next((entry for entry in day.entries if entry.id == session), None)
+
+    async def newest_of_owner(self, namespace: str, kind: str, name: str) -> CatalogEntry | None:
+        """The newest session that was made for a RayJob or RayService."""
+        async for day in self._days_from(None):
+            for entry in day.entries:
+                start = entry.start
+                if (start.namespace, start.owner_kind.lower(), start.owner_name) == (namespace, kind, name):
+                    return entry
+        return None
+
+    async def newest_of_cluster(self, namespace: str, cluster: str) -> SessionId | None:
+        """The session of a cluster that started last, by what it says itself."""
+        folders = await self.store.list_folders(cluster_prefix(namespace, cluster))
+        ids = [SessionId(namespace, cluster, name) for folder in folders if (name := _name(folder))]
+        starts = await asyncio.gather(*(self._started_at(id_) for id_ in ids))
+        known = [Place(start, id_) for start, id_ in zip(starts, ids, strict=True) if start]
+        return max(known).id if known else None
+
+    async def is_known(self, session: SessionId) -> bool:
+        """Whether the store has anything of this session."""
+        if session.session == KUBE_FOLDER:
+            return False
+        if await self._started_at(session):
+            return True
+        async for _ in self.store.list(session.prefix):
+            return True
+        return False
+
+    async def _started_at(self, session: SessionId) -> datetime | None:
+        known, read_at = self._started.get(session, (None, float("-inf")))
+        if known is not None and self._clock.steady() - read_at < _STARTED_SECONDS:
+            return known
+        async with self._reads:
+            data = await self.store.find(session_record_key(session))
+        try:
+            started_at = decode_record(data, SessionRecord).started_at if data else None
+        except msgspec.DecodeError as exc:
+            log.warning("session record cannot be read", session=str(session), cause=str(exc))
+            return None
+        self._started.pop(session, None)
+        if started_at is not None and len(self._started) < _REMEMBERED_SESSIONS:
+            self._started[session] = (started_at, self._clock.steady())
+        return started_at
+
+    async def _days_from(self, newest: date | None) -> AsyncIterator[CatalogDay]:
+        for rank, day in enumerate(await self._list_folders()):
+            if newest is None or day <= newest:
+                yield await self._day(day, _believed_seconds(rank))
+
+    async def _days_in(self, order: Order, after: Place | None, wanted: SessionFilter) -> AsyncIterator[CatalogDay]:
+        """Days that may have wanted sessions: one at first, then more and more at once, as few seem to match."""
+        limit = after.started_at.astimezone(UTC).date() if after else None
+        ranked = [(day, rank) for rank, day in enumerate(await self._list_folders()) if wanted.may_have_day(day)]
+        if order == "oldest":
+            ranked.reverse()
+        ahead = [
+            (day, rank) for day, rank in ranked if limit is None or day == limit or (day < limit) == (order == "newest")
+        ]
+        at_once = 1
+        while ahead:
+            some, ahead = ahead[:at_once], ahead[at_once:]
+            for day in await asyncio.gather(*(self._day(day, _believed_seconds(rank)) for day, rank in some)):
+                yield day
+            at_once = min(2 * at_once, _DAYS_AT_ONCE)
+
+    async def _list_folders(self) -> list[date]:
+        """Days with sessions, newest first."""
+        if self._clock.steady() - self._folders_listed_at >= _RECENT_SECONDS:
+            self._folders_listed_at = self._clock.steady()
+            found = (_day_of(folder) for folder in await self.store.list_folders(CATALOG_PREFIX))
+            self._folders = sorted((day for day in found if day), reverse=True)
+        return self._folders
+
+    async def _day(self, day: date, believed_seconds: float) -> CatalogDay:
+        index = self._days.setdefault(day, CatalogDay(day))
+        self._days.move_to_end(day)
+        async with index.lock:
+            if self._clock.steady() - index.listed_at >= believed_seconds:
+                await index.refresh(self.store, self._reads)
+                index.listed_at = self._clock.steady()
+                if self._may_write:
+                    is_past = day <= self._clock.now().astimezone(UTC).date() - _PAST_AFTER
+                    self._may_write = await compact_if_allowed(index, self.store, is_past=is_past)
+        while sum(len(kept.entries) for kept in self._days.values()) > _REMEMBERED_SESSIONS and len(self._days) > 1:
+            self._days.popitem(last=False)
+        return index
+
+
+def _believed_seconds(rank: int) -> float:
+    """How long the listing of a day is believed; the newest day has rank 0."""
+    return _RECENT_SECONDS if rank < _RECENT_DAYS else _OLDER_SECONDS
+
+
+def _day_of(folder: str) -> date | None:
+    try:
+        return date.fromisoformat(folder)
+    except ValueError:
+        return None
+
+
+def _name(folder: str) -> str | None:
+    try:
+        return from_segment(folder)
+    except ValueError:
+        return None

@@ -1,0 +1,184 @@
+"""One day of the catalog: each version of an object in it is read once, and many are compacted into one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+
+import msgspec
+
+from raykeeper.errors import Unavailable
+from raykeeper.history.store.catalog_entries import CatalogEntry
+from raykeeper.layout.compacted import (
+    CompactedPart,
+    DamagedCompaction,
+    compacted_key,
+    decode_compacted,
+    encode_compacted,
+    parse_compacted_key,
+)
+from raykeeper.layout.keys import CatalogKey, SessionId, catalog_day_prefix, parse_catalog_key
+from raykeeper.layout.records import CatalogEnd, CatalogStart, decode_record
+from raykeeper.logs import Log
+from raykeeper.storage.errors import ObjectMissing, StoreRefused
+from raykeeper.storage.store import ObjectStat, ObjectStore
+
+COMPACTED_FROM = 16
+"""Objects that had to be read one by one; fewer are not worth a new compaction."""
+
+log = Log("raykeeper.history.catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    facts: CatalogKey
+    stat: ObjectStat
+
+
+@dataclass(slots=True)
+class _Read:
+    """One object as it was when it was read."""
+
+    facts: CatalogKey
+    stat: ObjectStat
+    body: bytes
+    record: CatalogStart | CatalogEnd | None
+    """None where it could not be decoded."""
+
+
+@dataclass
+class CatalogDay:
+    """The sessions that started on one day."""
+
+    day: date
+    entries: list[CatalogEntry] = field(default_factory=list)
+    """Newest first."""
+    unreadable: int = 0
+    listed_at: float = float("-inf")
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _read: dict[str, _Read] = field(default_factory=dict)
+    _summaries: dict[SessionId, ObjectStat] = field(default_factory=dict)
+    _compactions: list[ObjectStat] = field(default_factory=list)
+    _singly: int = 0
+    """Objects that no compaction had."""
+
+    async def refresh(self, store: ObjectStore, reads: asyncio.Semaphore) -> None:
+        """List the day and read what is new in it."""
+        listed = [stat async for stat in store.list(catalog_day_prefix(self.day))]
+        self._compactions = [stat for stat in listed if parse_compacted_key(stat.key)]
+        wanted, summaries = _by_part(listed)
+        new = self._news(wanted)
+        is_same = not new and wanted.keys() == self._read.keys() and summaries == self._summaries
+        if len(new) >= COMPACTED_FROM:
+            await self._read_compacted(store, wanted)
+            new = self._news(wanted)
+        self._singly += len(new)
+        await asyncio.gather(*(self._read_one(one, store, reads) for one in new))
+        self._read = {key: read for key, read in self._read.items() if key in wanted}
+        self._summaries = summaries
+        if not is_same:
+            self.entries = _entries(self._read.values(), summaries)
+            self.unreadable = sum(read.record is None for read in self._read.values())
+
+    async def compact(self, store: ObjectStore, *, is_past: bool) -> None:
+        """Have the next reader of this day read one object. Whoever else does it at the same time writes the same.
+
+        Raises StoreRefused where we may only read.
+        """
+        if not self._is_worth_compacting(is_past=is_past):
+            return
+        parts = [_part(read) for read in self._read.values() if read.record is not None]
+        key = compacted_key(self.day, parts)
+        await store.create(key.key, await asyncio.to_thread(encode_compacted, parts))
+        self._singly = 0
+        log.info("day of the catalog compacted", day=self.day.isoformat(), objects=len(parts))
+        for stat in self._compactions:
+            if stat.key != key.key:
+                await store.delete(stat.key)  # who listed it a moment ago reads the entries themselves
+
+    def _is_worth_compacting(self, *, is_past: bool) -> bool:
+        """A day that still grows is compacted when it has doubled, so that each entry is written about twice."""
+        return self._singly >= (COMPACTED_FROM if is_past else max(COMPACTED_FROM, len(self._read) / 2))
+
+    def _news(self, wanted: dict[str, _Listed]) -> list[_Listed]:
+        known = self._read
+        return [one for key, one in wanted.items() if key not in known or known[key].stat != one.stat]
+
+    async def _read_compacted(self, store: ObjectStore, wanted: dict[str, _Listed]) -> None:
+        for compaction in sorted(self._compactions, key=lambda stat: stat.modified, reverse=True)[:1]:
+            data = await store.find(compaction.key)
+            try:
+                parts = await asyncio.to_thread(decode_compacted, data) if data else ()
+            except DamagedCompaction as exc:
+                log.warning("compacted day cannot be read", key=compaction.key, cause=str(exc))
+                return
+            for part in parts:
+                one = wanted.get(part.key)
+                if one and one.stat == ObjectStat(part.key, part.size, part.modified):
+                    self._read[part.key] = _read(one, bytes(part.body))
+
+    async def _read_one(self, one: _Listed, store: ObjectStore, reads: asyncio.Semaphore) -> None:
+        try:
+            async with reads:
+                self._read[one.stat.key] = _read(one, await store.get(one.stat.key))
+        except ObjectMissing:
+            return
+
+
+async def compact_if_allowed(day: CatalogDay, store: ObjectStore, *, is_past: bool) -> bool:
+    """Whether we may write to the store."""
+    try:
+        await day.compact(store, is_past=is_past)
+    except StoreRefused as exc:
+        log.info("days of the catalog are not compacted: the store may only be read", cause=str(exc))
+        return False
+    except Unavailable as exc:  # the day is read; whoever reads it next may try again
+        log.warning("day of the catalog could not be compacted", day=day.day.isoformat(), cause=str(exc))
+    return True
+
+
+def _by_part(listed: Iterable[ObjectStat]) -> tuple[dict[str, _Listed], dict[SessionId, ObjectStat]]:
+    """Starts and ends by their keys, and summaries by their sessions."""
+    wanted, summaries = dict[str, _Listed](), dict[SessionId, ObjectStat]()
+    for stat in listed:
+        facts = parse_catalog_key(stat.key)
+        if facts and facts.part == "summary":
+            summaries[facts.session] = stat
+        elif facts:
+            wanted[stat.key] = _Listed(facts, stat)
+    return wanted, summaries
+
+
+def _read(one: _Listed, body: bytes) -> _Read:
+    kind: type[CatalogStart | CatalogEnd] = CatalogStart if one.facts.part == "start" else CatalogEnd
+    try:
+        return _Read(one.facts, one.stat, body, decode_record(body, kind))
+    except msgspec.DecodeError as exc:
+        log.warning("catalog entry cannot be read", key=one.stat.key, cause=str(exc))
+        return _Read(one.facts, one.stat, body, None)
+
+
+def _part(read: _Read) -> CompactedPart:
+    stat = read.stat
+    return CompactedPart(key=stat.key, size=stat.size, modified=stat.modified, body=msgspec.Raw(read.body))
+
+
+def _entries(known: Iterable[_Read], summaries: dict[SessionId, ObjectStat]) -> list[CatalogEntry]:
+    """Newest first."""
+    starts, ends = dict[SessionId, _Read](), dict[SessionId, _Read]()
+    for read in known:
+        (starts if read.facts.part == "start" else ends)[read.facts.session] = read
+    found = (_entry(read, ends.get(session), summaries.get(session)) for session, read in starts.items())
+    return sorted((entry for entry in found if entry), key=lambda entry: entry.place, reverse=True)
+
+
+def _entry(started: _Read, ended: _Read | None, summary: ObjectStat | None) -> CatalogEntry | None:
+    """None where the start cannot be read."""
+    if not isinstance(started.record, CatalogStart):
+        return None
+    end = ended.record if ended and isinstance(ended.record, CatalogEnd) else None
+    end_written = ended.stat.modified if ended and end else None
+    summary_written = summary.modified if summary else None
+    return CatalogEntry(started.facts.session, started.record, started.stat.modified, end, end_written, summary_written)

@@ -1,5 +1,0 @@
-"""The recorded run is unpacked once for all tests of lists of jobs."""
-
-from raycapture import raycapture
-
-__all__ = ["raycapture"]

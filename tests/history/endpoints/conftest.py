@@ -1,6 +1,0 @@
-"""The recorded run is unpacked and ingested once for all tests of endpoints."""
-
-from goldensession import ingested_moments
-from raycapture import raycapture
-
-__all__ = ["ingested_moments", "raycapture"]

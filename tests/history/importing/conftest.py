@@ -1,7 +1,0 @@
-"""The recorded run of Ray, whose session folders are imported."""
-
-from __future__ import annotations
-
-from raycapture import raycapture
-
-__all__ = ["raycapture"]

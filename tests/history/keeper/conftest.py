@@ -1,5 +1,0 @@
-"""The recorded run is unpacked once for all tests of the JSON API."""
-
-from raycapture import raycapture
-
-__all__ = ["raycapture"]
