@@ -1,7 +1,8 @@
 """`python -m recording [name ...]`: records the named failures, or all, into `tests/golden/failures/`.
 
 It runs in a pid namespace of its own, so root on Linux is needed: Ray names the largest processes of the machine when
-memory runs out, and those of strangers belong into no recording.
+memory runs out, and those of strangers belong into no recording. Ray's libraries need a Python that has them:
+`RECORDING_RAY_PYTHON=<venv with ray[default,serve,data,train,tune]>/bin/python`.
 """
 
 from __future__ import annotations

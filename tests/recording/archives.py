@@ -19,7 +19,9 @@ from raykeeper.layout.packs import PackWriter, parse_index, read_frame
 ARCHIVES = Path(__file__).parent.parent / "golden" / "failures"
 LIMIT_BYTES = 300_000
 _LEVEL = 19
-_KEPT_LOGS = re.compile(r"worker-.*\.(?:out|err)|job-driver-.*\.log|runtime_env_setup-.*\.log")
+_KEPT_LOGS = re.compile(
+    r"worker-.*\.(?:out|err)|job-driver-.*\.log|runtime_env_setup-.*\.log|serve/(?:proxy|replica)_.*\.log"
+)
 """What users' code wrote; components of Ray write megabytes that no report reads."""
 _KEPT_ANSWERS = ("/api/jobs/", "/api/v0/placement_groups", "/api/cluster_status", "/api/version", "/timezone")
 _PLACES = re.compile(rb"/(?:work|root|home)/[^\n\"\\]*")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,13 +14,15 @@ from typing import Any
 
 from bed.ports import free_port
 from bed.waiting import wait_until
-from collector_processes import CollectorProcess, ended
-from ray_clusters import TOKEN, RayCluster, RayNode, ray_cluster
 from raykeeper.layout.keys import SessionId
-from stored_sessions import StoredSession
+from support.collector_processes import CollectorProcess, ended
+from support.ray_clusters import TOKEN, RayCluster, RayNode, ray_cluster
+from support.stored_sessions import StoredSession
 
 NAMESPACE = "recorded"
 JOB = "nightly"
+RAY_PYTHON = "RECORDING_RAY_PYTHON"
+"""Names the Python to record with: one that has `ray[default,serve,data,train,tune]`, which Ray's libraries need."""
 PROGRAMS = Path(__file__).parent / "programs"
 JOB_SECONDS = 240.0
 _QUICK = (  # a recording is over before the intervals of a cluster have passed
@@ -105,7 +107,7 @@ class RecordedLife:
     def end(self) -> None:
         """Workers first, then the head; then the collectors, which take what is left."""
         for node in reversed(self._nodes):
-            node.process.stop(timeout=30.0)
+            node.process.stop(timeout=120.0)
             node.kill()
         for collector in self._collectors:
             if collector.is_alive:
@@ -142,13 +144,11 @@ class RecordedLife:
 @contextmanager
 def a_recorded_life(name: str, folder: Path, environment: Mapping[str, str]) -> Iterator[RecordedLife]:
     """A cluster without nodes yet, whose processes are gone after the block."""
-    # Ray cancels tasks by SIGINT, which a shell turns off for what it starts in the background, and for their children.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     apps = Path(tempfile.mkdtemp(prefix="rk-app-"))
     try:
         shutil.copytree(PROGRAMS, apps, dirs_exist_ok=True)
         with ray_cluster(folder / "ray", environment=environment) as cluster:
-            cluster.python = _linked_python(cluster.python, apps)
+            cluster.python = _linked_python(Path(os.environ.get(RAY_PYTHON) or cluster.python), apps)
             life = RecordedLife(name, cluster, folder, apps)
             try:
                 yield life

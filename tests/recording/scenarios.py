@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from planted_secrets import LINES
 from recording.lives import JOB, RecordedLife
+from support.planted_secrets import LINES
 
 GIB = 1 << 30
 MISSING = "file:///releases/7/app.zip"
@@ -81,6 +81,19 @@ SCENARIOS = (
     Scenario("cancelled-tasks", _job("cancelled_tasks", "FAILED")),
     Scenario("stopped-job", _stopped_job),
     Scenario("job-timeout", _job("long_work", "FAILED", before="timeout 15 ")),
+    Scenario("named-trainer", _job("named_trainer", "FAILED")),
+    Scenario("too-many-failed", _job("too_many_failed", "FAILED")),
+    Scenario("quiet-deaths", _job("quiet_deaths", "SUCCEEDED")),
+    Scenario("intended-ends", _job("intended_ends", "SUCCEEDED")),
+    Scenario("data-bad-record", _job("data_bad_record", "FAILED")),
+    Scenario("data-bad-model", _job("data_bad_model", "FAILED")),
+    Scenario("train-diverged", _job("train_diverged", "FAILED")),
+    Scenario("train-killed-worker", _job("train_killed_worker", "FAILED")),
+    Scenario("tune-exploding-trials", _job("tune_exploding_trials", "SUCCEEDED")),
+    Scenario("serve-crashing-replica", _job("serve_crashing_replica", "SUCCEEDED")),
+    Scenario("serve-bad-model", _job("serve_bad_model", "FAILED")),
+    Scenario("serve-failing-requests", _job("serve_failing_requests", "SUCCEEDED")),
+    Scenario("serve-went-well", _job("serve_went_well", "SUCCEEDED")),
     Scenario(
         "careless-secrets",
         _job("careless_secrets", "FAILED", runtime_env={"env_vars": {"PLANTED": json.dumps(LINES)} | LINES}),
