@@ -1,0 +1,98 @@
+{{- define "kuberay-apiserver.template" -}}
+{{- $probe := dict "httpGet" (dict "path" "/healthz" "port" "http") }}
+metadata:
+  labels: {{- include "kuberay-apiserver.podLabels" . | nindent 4 }}
+    {{- with .Values.labels }}{{- toYaml . | nindent 4 }}{{- end }}
+  {{- with .Values.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ include "kuberay-apiserver.serviceAccountName" . }}
+  {{- with .Values.podSecurityContext }}
+  securityContext: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- range $name := list "imagePullSecrets" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "priorityClassName" }}
+  {{- with get $.Values $name }}
+  {{ $name }}: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  volumes:
+    - name: tmp
+      emptyDir: {}
+  containers:
+    - name: {{ .Values.name }}-container
+      image: {{ include "kuberay-apiserver.image" . }}
+      {{- with .Values.image.pullPolicy }}
+      imagePullPolicy: {{ . }}
+      {{- end }}
+      {{- with .Values.command }}
+      command: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      args:
+        - --enable-api-server-v2={{ .Values.enableAPIServerV2 }}
+        {{- with (default dict .Values.cors).allowOrigin }}
+        - --cors-allow-origin={{ . }}
+        {{- end }}
+        {{- with .Values.extraArgs }}{{- toYaml . | nindent 8 }}{{- end }}
+      ports: {{- toYaml .Values.containerPort | nindent 8 }}
+      {{- range $name := list "env" "envFrom" "resources" "securityContext" }}
+      {{- with get $.Values $name }}
+      {{ $name }}: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- end }}
+      livenessProbe: {{- merge dict (default dict .Values.livenessProbe) $probe | toYaml | nindent 8 }}
+      readinessProbe: {{- merge dict (default dict .Values.readinessProbe) $probe | toYaml | nindent 8 }}
+      volumeMounts:
+        - name: tmp
+          mountPath: /tmp
+    {{- if .Values.security }}
+    {{- include "kuberay-apiserver.proxy" . | nindent 4 }}
+    {{- end }}
+    {{- with .Values.sidecarContainers }}{{- toYaml . | nindent 4 }}{{- end }}
+{{- end }}
+
+{{- /* The container that asks for the token, then passes requests on to the API server. */}}
+{{- define "kuberay-apiserver.proxy" -}}
+{{- $security := .Values.security -}}
+- name: security-proxy-container
+  image: {{ include "kuberay-apiserver.proxyImage" . }}
+  {{- with $security.proxy.pullPolicy }}
+  imagePullPolicy: {{ . }}
+  {{- end }}
+  {{- with $security.proxy.command }}
+  command: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  ports:
+    - name: http
+      containerPort: {{ $security.env.HTTP_LOCAL_PORT }}
+      protocol: TCP
+    - name: grpc
+      containerPort: {{ $security.env.GRPC_LOCAL_PORT }}
+      protocol: TCP
+  env:
+    {{- range $name, $value := $security.env }}
+    {{- if ne $name "SECURITY_TOKEN" }}
+    - name: {{ $name }}
+      value: {{ include "raykeeper.text" $value | quote }}
+    {{- end }}
+    {{- end }}
+    - name: SECURITY_TOKEN
+      valueFrom:
+        secretKeyRef:
+          name: {{ include "kuberay-apiserver.tokenSecret" . }}
+          key: SECURITY_TOKEN
+    {{- range $name, $port := dict "HTTP_REMOTE_PORT" "http" "GRPC_REMOTE_PORT" "grpc" }}
+    {{- with include "kuberay-apiserver.port" (dict "root" $ "name" $port) }}
+    - name: {{ $name }}
+      value: {{ . | quote }}
+    {{- end }}
+    {{- end }}
+  {{- range $name := list "resources" "securityContext" }}
+  {{- with get $.Values $name }}
+  {{ $name }}: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  volumeMounts:
+    - name: tmp
+      mountPath: /tmp
+{{- end }}

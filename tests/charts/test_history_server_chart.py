@@ -1,0 +1,108 @@
+"""The charts `ray-history-server`, `ray-job` and `ray-service`: what their values mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from raykeeper.history.settings import HistorySettings
+from raykeeper.history.sources import read_settings
+from support.helm_charts import Chart, Json, the
+
+NAME: Final = "ray-history-server"
+CHART: Final = Chart(NAME)
+JOB: Final = Chart("ray-job")
+SERVICE: Final = Chart("ray-service")
+
+
+def server(documents: list[Json]) -> Json:
+    (deployment,) = (item for item in documents if item["kind"] == "Deployment")
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    (found,) = (container for container in containers if container["name"] == "history-server")
+    return dict(found)
+
+
+def settings_of(container: Json, folder: Path) -> HistorySettings:
+    """What the history server makes of the container's arguments and variables."""
+    token = folder / "token"
+    token.write_text("0123456789abcdef")
+    arguments = [argument.replace("/var/run/raykeeper/token", str(token)) for argument in container["args"]]
+    return read_settings(arguments, {variable["name"]: variable["value"] for variable in container["env"]})
+
+
+@pytest.mark.parametrize("case", CHART.cases)
+def test_the_history_server_takes_what_the_chart_gives_it(case: str, tmp_path: Path) -> None:
+    settings = settings_of(server(CHART.rendered(case)), tmp_path)
+    assert settings.bind == ":8080"
+    assert not settings.access.is_undecided
+
+
+def test_the_values_reach_the_settings(tmp_path: Path) -> None:
+    large = settings_of(server(CHART.rendered("large")), tmp_path)
+    assert large.store.url == "gs://history"
+    namespaces = settings_of(server(CHART.rendered("two-namespaces")), tmp_path).kubernetes.namespaces
+    assert tuple(namespaces) == ("ray-team-a", "ray-team-b")
+
+
+def test_the_roles_are_for_the_namespaces_that_are_recorded() -> None:
+    documents = CHART.rendered("two-namespaces")
+    roles = [item["metadata"]["namespace"] for item in documents if item["kind"] == "Role"]
+    assert sorted(roles) == ["ray-system", "ray-team-a", "ray-team-b"]
+    assert not any(item["kind"].startswith("ClusterRole") for item in documents)
+
+
+def test_two_installations_do_not_share_a_cluster_role() -> None:
+    values = CHART.cases["s3"]["values"]
+    names = {
+        the(CHART.render(values, namespace), "ClusterRole", f"{namespace}-{NAME}")["metadata"]["name"]
+        for namespace in ("a", "b")
+    }
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "message"),
+    [
+        (CHART, {}, "say where the history is: store.url, such as s3://bucket/prefix"),
+        (CHART, {"store": {"url": "s3://a", "backend": "s3"}}, "store.url and store.backend exclude each other"),
+        (
+            CHART,
+            {"store": {"url": "s3://a"}, "auth": {"token": "short"}},
+            "auth.token must have at least 16 characters",
+        ),
+        (CHART, {"store": {"url": "s3://a"}, "auth": {"mode": "none", "token": "a"}}, "auth.mode none uses no token"),
+        (CHART, {"store": {"url": "s3://a"}, "auth": {"mode": "oauth"}}, "auth.mode must be one of"),
+        (CHART, {"store": {"uri": "s3://a"}}, "store.uri: there is no such value; did you mean store.url?"),
+        (CHART, {"store": {"url": "s3://a"}, "httpRoute": {"enabled": True}}, "needs httpRoute.parentRefs"),
+        (JOB, {}, "entrypoint is empty: say what the job runs"),
+        (JOB, {"entryPoint": "a"}, "entryPoint: there is no such value; did you mean entrypoint?"),
+        (SERVICE, {}, "serveConfigV2 is empty: say what Serve runs"),
+        (SERVICE, {"serveConfig": "a"}, "serveConfig: there is no such value; did you mean serveConfigV2?"),
+    ],
+)
+def test_wrong_values_fail_with_the_cure(chart: Chart, values: Json, message: str) -> None:
+    assert message in chart.refusal(values)
+
+
+def test_a_job_has_the_cluster_of_the_cluster_chart() -> None:
+    values: dict[str, Any] = {"head": {"resources": {"limits": {"cpu": 2, "memory": "4Gi"}}}, "worker": {"replicas": 3}}
+    (cluster,) = Chart("ray-cluster").render(values, release="same")
+    (job,) = JOB.render({**values, "entrypoint": "a"}, release="same")
+    told_apart = yaml.safe_dump(cluster["spec"]).replace("ray-cluster-", "ray-job-")
+    assert yaml.safe_load(told_apart) == job["spec"]["rayClusterSpec"]
+
+
+def test_the_config_of_serve_may_be_a_map_or_text() -> None:
+    (made,) = SERVICE.rendered("small")
+    assert yaml.safe_load(made["spec"]["serveConfigV2"])["applications"][0]["name"] == "app"
+    (said,) = SERVICE.rendered("complete")
+    assert said["spec"]["serveConfigV2"] == "applications: [{name: app}]\n"
+
+
+def test_a_job_in_an_existing_cluster_has_no_cluster_of_its_own() -> None:
+    (job,) = JOB.rendered("existing-cluster")
+    assert "rayClusterSpec" not in job["spec"]
+    assert "shutdownAfterJobFinishes" not in job["spec"]
