@@ -38,7 +38,7 @@ class Azurite:
             "azurite", self._command(), self.folder, {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{self.account_key}"}
         )
         process.start()
-        wait_until(f"Azurite ready (log: {process.log_file})", self._answers, timeout=60.0)
+        wait_until(f"Azurite ready (log: {process.log_file})", self._answers)
 
     def _command(self) -> list[str]:
         command = [shutil.which("node") or "node", str(npm_program("azurite", "azurite-blob"))]

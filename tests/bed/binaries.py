@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from bed.cache import cache_folder
 from bed.errors import BedError
@@ -16,12 +17,10 @@ from bed.locks import file_lock
 from bed.progress import say, step
 
 KUBERNETES = "v1.36.3"
+OLDER_KUBERNETES = "v1.30.14"  # the module proxy does not have all parts of 1.31 and 1.32
 STRIPPED = "-s -w"
-# Without the stamps the server says v0.0.0, and clients that look at the version misbehave.
-KUBERNETES_STAMPED = (
-    f"{STRIPPED} -X k8s.io/component-base/version.gitVersion={KUBERNETES}"
-    " -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
-)
+Purpose = Literal["test", "interop", "soak"]
+"""Whoever needs it: the target of make."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,9 @@ class Binary:
     module: str | None = None
     """Folder in `go/` whose go.mod pins it; None where `go install PACKAGE@VERSION` works."""
     ldflags: str = STRIPPED
+    purpose: Purpose = "test"
+    key: str = ""
+    """What it is called among the others; its name where that is empty."""
 
     @property
     def path(self) -> Path:
@@ -42,11 +44,41 @@ class Binary:
 
 
 def _kubernetes(name: str) -> Binary:
-    return Binary(name, KUBERNETES, f"k8s.io/kubernetes/cmd/{name}", "kubernetes", KUBERNETES_STAMPED)
+    return Binary(name, KUBERNETES, f"k8s.io/kubernetes/cmd/{name}", "kubernetes", _stamps(KUBERNETES))
+
+
+def _older_kubernetes(name: str) -> Binary:
+    version, key = OLDER_KUBERNETES, older(name)
+    return Binary(name, version, f"k8s.io/kubernetes/cmd/{name}", "kubernetes-1.30", _stamps(version), "soak", key)
+
+
+def older(name: str) -> str:
+    """What a daemon of the older Kubernetes is called here."""
+    return f"{name}-older"
+
+
+def _stamps(version: str) -> str:
+    """Without them the server says v0.0.0, and clients that look at the version misbehave."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    return " ".join([STRIPPED, *(f"-X k8s.io/component-base/version.{name}={text}" for name, text in stamps.items())])
+
+
+def _kuberay_tool(name: str, package: str) -> Binary:
+    return Binary(name, KUBERAY, f"github.com/ray-project/kuberay/{package}", "kuberay-tools", purpose="interop")
+
+
+def _volcano(command: str) -> Binary:
+    name, package = f"volcano-{command}", f"volcano.sh/volcano/cmd/{command}"
+    return Binary(name, VOLCANO, package, "volcano", purpose="interop")
+
+
+KUBERAY = "v1.6.2"  # the newest that the module proxy gives out
+VOLCANO = "v1.14.1"  # of later ones the module proxy lacks volcano.sh/apis
 
 
 BINARIES: Mapping[str, Binary] = {
-    row.name: row
+    row.key or row.name: row
     for row in (
         Binary("etcd", "v3.6.8", "go.etcd.io/etcd/server/v3", "etcd"),
         _kubernetes("kube-apiserver"),
@@ -56,12 +88,25 @@ BINARIES: Mapping[str, Binary] = {
         _kubernetes("kubelet"),
         _kubernetes("kube-proxy"),
         Binary("kwok", "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok"),
-        # 1.6 is the newest that the module proxy gives out.
-        Binary("kuberay-operator", "v1.6.0", "github.com/ray-project/kuberay/ray-operator", "kuberay"),
+        Binary(
+            "kuberay-operator", KUBERAY, "github.com/ray-project/kuberay/ray-operator", "kuberay", purpose="interop"
+        ),
         Binary("coredns", "v1.15.0", "github.com/coredns/coredns"),
         Binary("fake-gcs-server", "v1.56.0", "github.com/fsouza/fake-gcs-server"),
         # MinIO stopped tagging; this is the last commit of its open source server.
         Binary("minio", "v0.0.0-20260212201848-7aac2a2c5b7c", "github.com/minio/minio"),
+        Binary("helm-unittest", "v1.1.2", "github.com/helm-unittest/helm-unittest/cmd/helm-unittest", "helm-unittest"),
+        Binary("helm", "v3.22.0", "helm.sh/helm/v3/cmd/helm", "helm", purpose="interop", key="helm-3"),
+        Binary("helm", "v4.3.1", "helm.sh/helm/v4/cmd/helm", "helm", purpose="interop", key="helm-4"),
+        Binary("kueue", "v0.19.2", "sigs.k8s.io/kueue/cmd/kueue", "kueue", purpose="interop"),
+        _volcano("scheduler"),
+        _volcano("controller-manager"),
+        _kuberay_tool("kuberay-apiserver", "apiserver/cmd"),
+        _kuberay_tool("kuberay-security-proxy", "experimental/cmd"),
+        _kuberay_tool("kubectl-ray", "kubectl-plugin/cmd"),
+        _older_kubernetes("kube-apiserver"),
+        _older_kubernetes("kube-controller-manager"),
+        _older_kubernetes("kube-scheduler"),
     )
 }
 
@@ -72,9 +117,14 @@ def binary(name: str) -> Path:
     return BINARIES[name].path
 
 
+def needed_for(purpose: Purpose) -> list[str]:
+    """What `make test`, `make interop` or `make soak` needs; the last two beyond the first."""
+    return [name for name, row in BINARIES.items() if row.purpose == purpose]
+
+
 def build(names: Sequence[str] | None = None) -> None:
-    """Build those of `names` (default: all) that are missing, telling the progress."""
-    rows = [_row(name) for name in (BINARIES if names is None else names)]
+    """Build those of `names` (default: what `make test` needs) that are missing, telling the progress."""
+    rows = [_row(name) for name in (needed_for("test") if names is None else names)]
     missing = [row for row in rows if not row.path.exists()]
     for number, row in enumerate(missing, start=1):
         # One lock for all: builds side by side take longer than one after the other, and share Go's caches.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bed.control_plane import ControlPlane
+from bed.golang import module_folder
 from bed.locks import file_lock
 from raykeeper.api.crd.files import CRD_FOLDER, crd_files
 
@@ -16,6 +17,19 @@ def install_ray_crds(plane: ControlPlane) -> None:
         plane.kubectl("apply", "--server-side", f"--filename={CRD_FOLDER}")
     for path in collections:
         plane.wait_for(path)
+
+
+_PROMETHEUS_OPERATOR = ("github.com/prometheus-operator/prometheus-operator", "v0.85.0")
+_MONITORING = ("servicemonitors", "podmonitors", "prometheusrules")
+
+
+def install_monitoring_crds(plane: ControlPlane) -> None:
+    """Install the kinds of the Prometheus operator that our charts make, out of its Go module."""
+    folder = module_folder(*_PROMETHEUS_OPERATOR) / "example" / "prometheus-operator-crd"
+    files = [f"--filename={folder / f'monitoring.coreos.com_{kind}.yaml'}" for kind in _MONITORING]
+    plane.kubectl("apply", "--server-side", *files)
+    for kind in _MONITORING:
+        plane.wait_for(f"/apis/monitoring.coreos.com/v1/{kind}")
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,11 @@ class ControlPlaneSettings:
     """Whether etcd syncs to disk. Only tests of durability pay for that."""
     watch_cache: bool = True
     """Whether the API server answers reads from memory. Else each read meets etcd, and a compaction shows at once."""
+    older: bool = False
+    """Whether it is of the older Kubernetes."""
+    lavish: bool = False
+    """Whether the API server may use more memory. With Ray's large CRDs in it, more than half of its processor time
+    goes into collecting garbage; benchmarks measure it as it comes."""
     node_grace_seconds: int = 50
     """How long a silent node stays Ready; 50 is Kubernetes' default."""
     extra_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -158,6 +163,11 @@ def controller_manager_flags(settings: ControlPlaneSettings, ports: Ports, keys:
             "node-monitor-grace-period": f"{settings.node_grace_seconds}s",
         }
     )
+
+
+def apiserver_environment(settings: ControlPlaneSettings) -> dict[str, str]:
+    """Variables of the Go runtime."""
+    return {"GOGC": "300", "GOMEMLIMIT": "2GiB"} if settings.lavish else {}
 
 
 def scheduler_flags(ports: Ports, keys: KeyRing, kubeconfig: Path) -> Flags:

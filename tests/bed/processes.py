@@ -19,6 +19,9 @@ from bed.errors import BedError
 RUN_VARIABLE = "RAYKEEPER_BED_RUN"
 """Set in every daemon to its run folder, and inherited by whatever the daemon starts: `kill_all` finds them by it."""
 
+_KEEPS_ENVIRONMENT = {"SPT_NOENV": "1"}
+"""Ray's processes rename themselves. Without this they overwrite what /proc shows of their environment."""
+
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "TZ")  # proxies and the like must not reach the daemons
 
 
@@ -128,7 +131,16 @@ class Process:
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         self._pid_file.parent.mkdir(parents=True, exist_ok=True)
         # Not subprocess.Popen: it complains when its object goes away before the daemon, and daemons are to outlive us.
-        pid = os.posix_spawn(self.argv[0], self.argv, self._full_environment(), file_actions=self._files(), setsid=True)
+        pid = os.posix_spawn(
+            self.argv[0],
+            self.argv,
+            self._full_environment(),
+            file_actions=self._files(),
+            setsid=True,
+            # A script turns SIGINT off for what it starts with `&`, and their children inherit that. Ray cancels tasks
+            # by SIGINT.
+            setsigdef=[signal.SIGINT],
+        )
         started = ProcessId.of(pid)
         if started is None:
             raise BedError(f"{self.name} ended at once: {self.last_lines()}")
@@ -174,7 +186,7 @@ class Process:
 
     def _full_environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        return inherited | self._environment | {RUN_VARIABLE: str(self.folder)}
+        return inherited | _KEEPS_ENVIRONMENT | self._environment | {RUN_VARIABLE: str(self.folder)}
 
     def _files(self) -> list[tuple[int, int, str, int, int] | tuple[int, int, int]]:
         append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -185,7 +197,7 @@ class Process:
         ]
 
 
-def kill_and_wait(process: ProcessId, timeout: float = 10.0) -> None:
+def kill_and_wait(process: ProcessId, timeout: float = 60.0) -> None:
     """SIGKILL one process and return once it is gone."""
     process.send(signal.SIGKILL)
     if not process.wait(timeout):
@@ -211,7 +223,7 @@ def _run_of(entry: Path) -> Path | None:
     return next((Path(os.fsdecode(text.removeprefix(mark))) for text in variables if text.startswith(mark)), None)
 
 
-def kill_all(folder: Path, timeout: float = 10.0) -> None:
+def kill_all(folder: Path, timeout: float = 60.0) -> None:
     """End every process of `folder` at once; for what a crash left, where nobody waits for a clean end."""
     deadline = time.monotonic() + timeout
     while left := processes_of(folder):  # again, since a dying process may just have started another

@@ -14,7 +14,7 @@ from bed.errors import BedError
 Json = dict[str, Any]
 """An object as the server writes it."""
 
-TIMEOUT_SECONDS = 15.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Refused(BedError):

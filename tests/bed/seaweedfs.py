@@ -58,7 +58,7 @@ class SeaweedFS:
         (self.folder / "s3.json").write_bytes(msgspec.json.encode(_identities()))
         process = Process("seaweedfs", self._command(), self.folder, {})
         process.start()
-        wait_until(f"SeaweedFS ready (log: {process.log_file})", self._has_made_bucket, timeout=60.0)
+        wait_until(f"SeaweedFS ready (log: {process.log_file})", self._has_made_bucket)
 
     def _command(self) -> list[str]:
         ports = [

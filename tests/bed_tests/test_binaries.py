@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from bed.binaries import BINARIES, Binary, binary, build, build_command
+from bed.binaries import (
+    BINARIES,
+    OLDER_KUBERNETES,
+    Binary,
+    binary,
+    build,
+    build_command,
+    needed_for,
+    older,
+)
 from bed.cache import cache_folder
 from bed.errors import BedError
 from bed.golang import MODULES, needed_version, parse_version
@@ -41,8 +50,16 @@ def test_other_modules_are_installed_by_version() -> None:
 def test_every_pinned_row_names_a_committed_module_that_has_its_version() -> None:
     for row in BINARIES.values():
         if row.module is not None:
-            module = row.package.partition("/cmd/")[0]
-            assert f"{module} {row.version}" in (MODULES / row.module / "go.mod").read_text()
+            lines = (MODULES / row.module / "go.mod").read_text().split("\n")
+            required = [line.removeprefix("require").split()[:2] for line in lines if row.version in line]
+            assert any(row.package.startswith(module) for module, version in required if version == row.version)
+
+
+def test_what_make_test_does_not_need_is_built_on_request_only() -> None:
+    assert not {"kueue", "kuberay-operator", "kubectl-ray", older("kube-apiserver")} & set(needed_for("test"))
+    assert {"kueue", "kuberay-operator"} <= set(needed_for("interop"))
+    assert "gitMinor=30" in " ".join(build_command(BINARIES[older("kube-apiserver")], Path("/target"))[0])
+    assert BINARIES[older("kube-apiserver")].path.parent.name == f"kube-apiserver-{OLDER_KUBERNETES}"
 
 
 def test_versions_of_go_are_compared_as_numbers() -> None:

@@ -59,7 +59,7 @@ def test_down_is_done_twice_without_harm_and_status_says_so(bed: OwnBed) -> None
 
 def test_down_cleans_up_after_a_killed_up_and_a_killed_daemon(bed: OwnBed) -> None:
     up = bed.start("up")
-    wait_until("etcd and the API server run", lambda: len(bed.processes) >= 2, timeout=60)
+    wait_until("etcd and the API server run", lambda: len(bed.processes) >= 2)
     up.kill()
     up.wait()
     assert len(bed.processes) >= 2  # they do not die with it

@@ -43,7 +43,7 @@ def test_it_is_ready_within_seconds(own_control_plane: ControlPlane) -> None:
     started = time.monotonic()
     own_control_plane.up()
     assert own_control_plane.kubectl("get", "--raw", "/readyz") == "ok"
-    assert time.monotonic() - started < 30  # about 4 s when nothing else runs
+    assert time.monotonic() - started < 120  # about 4 s when nothing else runs
 
 
 def test_a_killed_api_server_comes_back_with_its_data_on_the_same_port(own_control_plane: ControlPlane) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bed.fixtures import LONGEST_FIRST
 from bed.processes import kill_all
 from bed.waiting import wait_until
 from bed_tests.own_bed import OwnBed
@@ -61,7 +62,7 @@ def test_workers_share_one_control_plane_that_ends_with_the_run(bed: OwnBed, sui
 def test_what_a_killed_run_left_is_ended_by_the_next(bed: OwnBed, suite: Path) -> None:
     (suite / "test_endless.py").write_text(AN_ENDLESS_TEST)
     run = bed.start_pytest(suite)
-    wait_until("etcd and the API server run", lambda: len(bed.processes) >= 2, timeout=60)
+    wait_until("etcd and the API server run", lambda: len(bed.processes) >= 2)
     run.kill()
     run.wait()
     left = bed.processes
@@ -71,3 +72,8 @@ def test_what_a_killed_run_left_is_ended_by_the_next(bed: OwnBed, suite: Path) -
     )
     assert bed.start_pytest(suite).wait(timeout=60) == 0
     assert bed.processes == []
+
+
+def test_what_comes_first_is_there() -> None:
+    tests = Path(__file__).parents[1]
+    assert [file for file in LONGEST_FIRST if not (tests / file).is_file()] == []

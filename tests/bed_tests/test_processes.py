@@ -121,6 +121,16 @@ def test_daemons_get_neither_proxies_nor_secrets_of_the_caller(folder: Path, mon
     assert not any(variable.startswith(b"HTTPS_PROXY") for variable in environment)
 
 
+def test_a_daemon_hears_sigint_where_its_caller_was_told_not_to(folder: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in what a script starts with `&`
+    try:
+        started = start(python("sleeper", SLEEPER, folder))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    started.send(signal.SIGINT)
+    assert started.wait(10)
+
+
 def test_the_own_process_is_alive() -> None:
     me = ProcessId.of(os.getpid())
     assert me is not None

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
-CALL_SECONDS = 10.0  # everything asked of such a loop is quick; longer means it is stuck
+CALL_SECONDS = 60.0  # everything asked of such a loop is quick; longer means it is stuck
 
 
 class LoopThread:

@@ -16,7 +16,7 @@ from bed.waiting import wait_until
 PROC = Path("/proc")
 DAEMONS = "daemons"
 KUBELET_CONTROLLERS = {"cpu", "cpuset", "hugetlb", "memory", "pids"}
-REMOVE_SECONDS = 15.0  # a container's last process takes a moment to leave its group
+REMOVE_SECONDS = 60.0  # a container's last process takes a moment to leave its group
 WEIGHTS = {"cpu.shares": "8192", "cpu.weight": "800"}
 """v1 and v2: all pods together weigh as eight processes do. A whole branch weighs as one otherwise, and beside a busy
 machine's other processes Ray would not even start in time."""
@@ -85,7 +85,7 @@ def is_member(memberships: str) -> bool:
     return any(path == f"/{CGROUP}" or path.startswith(f"/{CGROUP}/") for path in paths)
 
 
-def kill_node_processes(timeout: float = 20.0) -> None:
+def kill_node_processes(timeout: float = 60.0) -> None:
     """SIGKILL everything in the branch until nothing is left in it."""
 
     def all_gone() -> bool:

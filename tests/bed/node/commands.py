@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from bed.errors import BedError
 
 SHOWN_LINES = 15  # the cause stands at the end; a whole apt or debootstrap log would hide it
-DEFAULT_TIMEOUT_SECONDS = 60
+DEFAULT_TIMEOUT_SECONDS = 120
 
 
 class CommandFailed(BedError):

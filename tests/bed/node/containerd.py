@@ -16,7 +16,7 @@ from bed.waiting import wait_until
 
 STATE = MACHINE_FOLDER / "containerd"
 KUBERNETES_NAMESPACE = "k8s.io"  # containerd's own word for what belongs to a kubelet
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 IMPORT_TIMEOUT_SECONDS = 300
 
 

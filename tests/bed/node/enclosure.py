@@ -26,7 +26,7 @@ PRIVATE_FOLDERS = (
 """Folders of the machine that the daemons write to by fixed paths. Inside they are the node's own, so a containerd or
 kubelet that the machine itself runs is never touched."""
 
-START_SECONDS = 20.0
+START_SECONDS = 120.0
 _SHELL = "/bin/sh"
 
 

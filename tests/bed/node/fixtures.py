@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bed.fixtures import make_namespace, run_folder
+from bed.fixtures import make_namespace, remove_namespace, run_folder
 from bed.locks import file_lock
 from bed.minio import Minio, MinioLayout
 from bed.node.real_node import RealNode, make_parts, node_cluster
@@ -71,4 +71,4 @@ def node_namespace(real_node: RealNode) -> Iterator[str]:
     name = f"test-{uuid.uuid4().hex[:10]}"
     make_namespace(real_node.plane, name)
     yield name
-    real_node.plane.admin.delete(f"/api/v1/namespaces/{name}")
+    remove_namespace(real_node.plane, name)

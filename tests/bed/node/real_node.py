@@ -30,7 +30,7 @@ from bed.waiting import wait_until
 
 CONTROL_PLANE_BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 NODE_BINARIES = ("kubelet", "kube-proxy", "coredns")
-READY_SECONDS = 60.0  # seven are usual
+READY_SECONDS = 180.0  # seven are usual
 
 
 class RealNode:
