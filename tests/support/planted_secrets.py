@@ -1,0 +1,45 @@
+"""One secret of each documented kind, none of them real; put together here, so that no scanner takes them for real."""
+
+from __future__ import annotations
+
+import string
+
+_LETTERS = string.ascii_letters + string.digits
+
+
+def _random_like(length: int) -> str:
+    """Looks random and never changes."""
+    return "".join(_LETTERS[(place * place * 7 + place * 11 + 5) % len(_LETTERS)] for place in range(length))
+
+
+SECRETS = {
+    "assignment": "hunter2-of-the-database",
+    "quoted": "correct horse battery",
+    "aws_key_id": "AKIA" + "IOSFODNN7" + "EXAMPLE",
+    "aws_secret": "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEY",
+    "bearer": "mF_9.B5f-4.1JqM" + _random_like(12),
+    "url": "s3cr3t-in-a-url",
+    "private_key": "MIIEpAIBAAKCAQEA" + _random_like(48),
+    "github": "ghp_" + _random_like(36),
+    "hugging_face": "hf_" + _random_like(34),
+    "openai": "sk-proj-" + _random_like(48),
+    "slack": "xoxb-" + "123456789012-" + _random_like(24),
+    "jwt": "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiJub2JvZHkifQ." + _random_like(43),
+}
+"""What must never be seen, by kind."""
+
+LINES = {
+    "assignment": f"DB_PASSWORD={SECRETS['assignment']}",
+    "quoted": f"{{'api_key': '{SECRETS['quoted']}'}}",
+    "aws_key_id": f"signed by {SECRETS['aws_key_id']}, which expired",
+    "aws_secret": f"aws_secret_access_key = {SECRETS['aws_secret']}",
+    "bearer": f"Authorization: Bearer {SECRETS['bearer']}",
+    "url": f"postgresql://reader:{SECRETS['url']}@db.example.com:5432/sales",
+    "private_key": f"-----BEGIN RSA PRIVATE KEY-----\n{SECRETS['private_key']}\n-----END RSA PRIVATE KEY-----",
+    "github": f"cloning with {SECRETS['github']}",
+    "hugging_face": f"no access to the model for {SECRETS['hugging_face']}",
+    "openai": f"Incorrect key provided: {SECRETS['openai']}.",
+    "slack": f"posting as {SECRETS['slack']} failed",
+    "jwt": f"cookie {SECRETS['jwt']} is too old",
+}
+"""How each of them appears in what a program writes."""
