@@ -30,9 +30,12 @@ from raykeeper.api.crd.kubernetes import KubernetesTypes
 from raykeeper.api.crd.rendering import to_yaml
 from raykeeper.collector import environment as collector_environment
 from raykeeper.history import environment as history_environment
-from raykeeper.history.keeper.operations import OPERATIONS
-from raykeeper.history.keeper.reference import operations_reference
+from raykeeper.history.http.keeper_api.openapi import operations_reference
+from raykeeper.history.http.keeper_api.serving import OPERATIONS
 from raykeeper.operator import environment as operator_environment
+from raykeeper.operator.rayjob.machine import TABLE as RAYJOB_TABLE
+from tools.charts import chart_files
+from tools.dashboards import monitoring_files
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTICE = "<!-- Written by `make generate` from the code; edit the code. -->\n"
@@ -157,10 +160,22 @@ def keeper_api_page() -> str:
     return f"{written}{_REST_NOTICE}\n{operations_reference(OPERATIONS)}"
 
 
+def rayjob_page() -> str:
+    """What a person wrote about RayJobs, then the table of transitions."""
+    written, _, _ = (DOCS / "rayjob.md").read_text().partition(_REST_NOTICE)
+    rows = [f"| {_states(row.sources)} | {row.when} | {row.target} |" for row in RAYJOB_TABLE]
+    return "\n".join([f"{written}{_REST_NOTICE}", "| from | when | to |", "|---|---|---|", *rows, ""])
+
+
+def _states(sources: Iterable[str]) -> str:
+    return ", ".join(source or "New" for source in sources)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "settings.md": settings_page,
     "keeper-api.md": keeper_api_page,
+    "rayjob.md": rayjob_page,
 }
 
 
@@ -171,6 +186,8 @@ def generated_files() -> Iterator[tuple[Path, str]]:
     kubernetes = KubernetesTypes.committed()
     for kind in KINDS:
         yield CRD_FOLDER / kind.file_name, to_yaml(definition_of(kind, kubernetes))
+    yield from chart_files()
+    yield from monitoring_files()
 
 
 def main() -> int:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from operator_processes import run_command
 from raykeeper.cli.app import app
 from raykeeper.cli.main import to_arguments
 from raykeeper.operator.environment import VARIABLES
 from raykeeper.operator.flags import FLAGS
 from raykeeper.operator.gates import Gate
+from support.operator_processes import run_command
 
 
 @pytest.mark.parametrize("argument", ["-h", "-help", "--help"])
@@ -44,7 +44,12 @@ def test_under_the_name_of_kuberays_program_it_is_the_operator(argv: list[str], 
         (["--qps=fast"], {}, "--qps='fast' cannot be used: use a number"),
         (["--enable-metrics", "false"], {}, "argument='false' cannot be used: it is no flag"),
         (["--no-such-flag"], {}, "flag='--no-such-flag' cannot be used: there is no such flag"),
-        (["--feature-gates=RayCronJob=true"], {}, "--feature-gates='RayCronJob=true' cannot be used"),
+        (["--feature-gates=RayClusterMTLS=true"], {}, "--feature-gates='RayClusterMTLS=true' cannot be used"),
+        (
+            ["--feature-gates=KubernetesWAS=true", "--batch-scheduler=volcano"],
+            {},
+            "--feature-gates='KubernetesWAS=true' cannot be used: --batch-scheduler asks for volcano",
+        ),
         (["--batch-scheduler=slurm"], {}, "--batch-scheduler='slurm' cannot be used: there is no such scheduler"),
         (["--config=/no/such/file"], {}, "--config='/no/such/file' cannot be used: it cannot be read"),
         ([], {"ENABLE_WEBHOOKS": "true"}, "ENABLE_WEBHOOKS='true' cannot be used: this version has no webhooks"),

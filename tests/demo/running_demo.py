@@ -18,7 +18,7 @@ from bed.waiting import wait_until
 RAYKEEPER = Path(sys.executable).with_name("raykeeper")
 IN_THE_BACKGROUND = ("/bin/sh", "-c", 'trap \'\' INT; exec "$0" "$@"')
 """As a shell starts what ends with `&`: without Ctrl-C."""
-END_SECONDS = 30.0
+END_SECONDS = 120.0
 _CACHE = re.compile(rb"--cache-dir=(/tmp/rk-demo-[^/]+)/cache")
 
 

@@ -64,9 +64,9 @@ def test_a_stubborn_program_is_killed_with_what_it_started(folder: Path, monkeyp
 
 
 def test_a_second_ctrl_c_does_not_wait(folder: Path) -> None:
-    began = time.monotonic()
     with _children(folder) as children:
         child, _ = _start_stubborn(children, folder)
+        began = time.monotonic()
         threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     assert child.exit_code == -signal.SIGKILL
     assert time.monotonic() - began < children_module.END_SECONDS

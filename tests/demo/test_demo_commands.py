@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import sys
 from pathlib import Path
 
@@ -20,9 +21,9 @@ from raykeeper.demo.commands import (
     token_environment,
 )
 from raykeeper.demo.ports import free_ports
-from raykeeper.demo.rayinstall import RayInstall, find_ray, look_for_ray, parse_release
+from raykeeper.demo.rayinstall import PINS, RayInstall, find_ray, install_commands, look_for_ray, parse_release
 from raykeeper.demo.screen import Screen
-from raykeeper.demo.settings import cache_folder, default_folder
+from raykeeper.demo.settings import RAY_VERSION, cache_folder, default_folder
 from raykeeper.errors import Misconfigured
 from raykeeper.history.sources import read_settings as read_history_settings
 
@@ -120,3 +121,21 @@ def test_folders_follow_the_users_wishes(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("XDG_CACHE_HOME", "relative is not allowed")
     assert default_folder() == Path("/data/raykeeper/demo")
     assert cache_folder() == tmp_path / ".cache/raykeeper-demo"
+
+
+def test_ray_is_installed_by_hashes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "uv").touch(mode=0o755)
+    for path in (str(tmp_path), ""):
+        monkeypatch.setenv("PATH", path)
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "elsewhere" / "python"))
+        installs = [command for command in install_commands(tmp_path / "env") if "install" in command]
+        assert [command[-3:] for command in installs] == [["--require-hashes", "-r", str(PINS)]]
+
+
+def test_every_package_of_ray_is_pinned_with_hashes() -> None:
+    text = PINS.read_text()
+    packages = re.split(r"^(?=\w)", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE), flags=re.MULTILINE)[1:]
+    assert f"ray=={RAY_VERSION}" in text
+    assert len(packages) > 30
+    assert [one.splitlines()[0] for one in packages if "==" not in one or "--hash=sha256:" not in one] == []
+    assert "://" not in text

@@ -24,7 +24,7 @@ FAILED_AS_MEANT = JobEnd("demo-1", "FAILED", "", 1)
 AS_MEANT = Report(
     functions=tuple(Functions(name, states) for name, states in STATES.items()),
     failures=(Failure("divide", "ZeroDivisionError: division by zero", 2),),
-    untold_failures=0,
+    more_failures=0,
     actors=(ACTOR,),
     jobs=("job demo-1 FAILED: it failed",),
 )
@@ -57,8 +57,8 @@ def test_what_ray_says_of_a_process_is_told_by_its_first_line() -> None:
 
 
 def test_failures_that_one_answer_does_not_list_are_counted() -> None:
-    failures, untold = parse_failures(_listed([_failed("crash", "WORKER_DIED", "")], matching=41))
-    report = replace(AS_MEANT, failures=failures, untold_failures=untold)
+    failures, more = parse_failures(_listed([_failed("crash", "WORKER_DIED", "")], matching=41))
+    report = replace(AS_MEANT, failures=failures, more_failures=more)
     assert "  and 40 more" in list(report.lines())
 
 

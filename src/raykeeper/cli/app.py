@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from raykeeper.cli import collector, crds, deleting, demo, history, importing, operator, report
+from raykeeper.cli import charts, collector, crds, deleting, demo, history, importing, operator, report, submitter
 
 # Plain help text: rich would double the time of `--help`.
 app = typer.Typer(
@@ -20,9 +20,11 @@ app = typer.Typer(
 operator.register(app)
 collector.register(app)
 history.register(app)
+submitter.register(app)
 report.register(app)
 demo.register(app)
 crds.register(app)
+charts.register(app)
 importing.register(app)
 deleting.register(app)
 

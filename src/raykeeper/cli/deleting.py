@@ -35,7 +35,7 @@ def delete(
 
     Says what goes and asks before anything does. What is known of the cluster as a whole stays.
     """
-    from raykeeper.history.deleting import DeleteOrder, run_delete
+    from raykeeper.history.commands.delete import DeleteOrder, run_delete
 
     def confirm(sessions: int) -> None:
         if not yes:

@@ -25,7 +25,7 @@ def demo(
     ] = False,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where the history is kept; `~/.local/share/raykeeper/demo` where not given."),
+        typer.Option(help="Folder of the history. Default: `~/.local/share/raykeeper/demo`."),
     ] = None,
     ray_python: Annotated[
         Path | None,

@@ -31,7 +31,7 @@ def import_(
         ),
     ],
     session: Annotated[
-        str | None, typer.Option(help="Only this session, as `<namespace>/<cluster>/<session>`; all where not given.")
+        str | None, typer.Option(help="Only this session, as `<namespace>/<cluster>/<session>`. Default: all.")
     ] = None,
     namespace: Annotated[
         str, typer.Option(help="Of sessions on a disk, where the collector's spool does not tell it.")
@@ -52,8 +52,8 @@ def import_(
 
     Sessions that still run are left out. The exit code is 1 if something could not be read; the summary names it.
     """
-    from raykeeper.history.importing.command import ImportOrder, run_import
-    from raykeeper.history.importing.sources import DiskNames
+    from raykeeper.history.commands.import_sessions.command import ImportOrder, run_import
+    from raykeeper.history.commands.import_sessions.sources import DiskNames
 
     names = DiskNames(namespace, cluster, node_id or "", spool)
     order = ImportOrder(source, store, session or "", names, dry_run)

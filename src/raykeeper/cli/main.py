@@ -10,7 +10,12 @@ from raykeeper.cli.programs import PROGRAMS
 from raykeeper.errors import Misconfigured, RaykeeperError
 from raykeeper.settings.arguments import asks_for_help
 
-COMMAND_OF_PROGRAM = {"manager": "operator", "collector": "collector", "historyserver": "historyserver"}
+COMMAND_OF_PROGRAM = {
+    "manager": "operator",
+    "collector": "collector",
+    "historyserver": "historyserver",
+    "submitter": "submitter",
+}
 """Names of KubeRay's programs, under which existing manifests start ours."""
 
 INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""The programs that run until they are told to end, by the command that starts each; imported when it is asked for."""
+"""The programs that pods run, by the command that starts each; imported when it is asked for."""
 
 from __future__ import annotations
 
@@ -29,10 +29,17 @@ def _historyserver(arguments: Sequence[str]) -> int:
     return run(arguments, as_kuberay=True)
 
 
+def _submitter(arguments: Sequence[str]) -> int:
+    from raykeeper.submitter.main import run
+
+    return run(arguments)
+
+
 PROGRAMS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "operator": _operator,
     "collector": _collector,
     "history": _history,
     "historyserver": _historyserver,
+    "submitter": _submitter,
 }
 """Each takes what stands after its command, and answers with the exit code."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -20,6 +21,8 @@ from raykeeper.errors import Misconfigured
 
 OLDEST = (2, 54)
 """Before that, Ray cannot be told to send all its events, nor where a task's output is."""
+PINS = Path(__file__).with_name("requirements-ray.txt")
+"""Ray and all that it needs, each package by its hashes; `make pins` writes it."""
 LOOK_SECONDS = 60.0  # for a Python to start from a cold disk
 
 # Nothing of Ray is imported, which would take seconds. `aiohttp_cors` is what the dashboard needs beyond a bare `ray`.
@@ -113,7 +116,8 @@ def _pythons() -> Iterator[Path]:
 
 
 def _install_folder() -> Path:
-    return cache_folder() / f"ray-{RAY_VERSION}-py{sys.version_info.major}.{sys.version_info.minor}"
+    pins = hashlib.sha256(PINS.read_bytes()).hexdigest()[:10]
+    return cache_folder() / f"ray-{RAY_VERSION}-py{sys.version_info.major}.{sys.version_info.minor}-{pins}"
 
 
 def _installed(screen: Screen) -> RayInstall:
@@ -122,7 +126,7 @@ def _installed(screen: Screen) -> RayInstall:
     with screen.step(f"installing Ray {RAY_VERSION} into {folder} (once; some 80 MB to fetch)"), _alone(folder):
         if not (folder / "complete").exists():
             shutil.rmtree(folder, ignore_errors=True)  # what an earlier attempt left
-            for command in _install_commands(folder):
+            for command in install_commands(folder):
                 _run(command)
             (folder / "complete").touch()
     found = look_for_ray(folder / "bin" / "python")
@@ -139,18 +143,19 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _install_commands(folder: Path) -> list[list[str]]:
-    python, wanted = str(folder / "bin" / "python"), f"ray[default]=={RAY_VERSION}"
+def install_commands(folder: Path) -> list[list[str]]:
+    """What makes an environment with Ray there: by uv where there is one, else by pip."""
+    python, wanted = str(folder / "bin" / "python"), ["--require-hashes", "-r", str(PINS)]
     places = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])
     if uv := shutil.which("uv", path=places):
         return [
             [uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
             # Compiled once, instead of by each of Ray's dozen processes at the first start.
-            [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, wanted],
+            [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *wanted],
         ]
     return [
         [sys.executable, "-m", "venv", str(folder)],
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted],
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted],
     ]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from raykeeper.demo.asking import LocalServer
 from raykeeper.errors import Unavailable
+from raykeeper.rayevents.states import ENDED_JOBS
 
-ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 PATIENCE_SECONDS = 60.0  # a job that uses all cores keeps the dashboard from answering for a while
 _LOOK_SECONDS = 0.3
 
@@ -62,7 +62,7 @@ def follow(dashboard: LocalServer, submission_id: str, show: Callable[[], None],
                 raise
             details = {"status": "PENDING"}
         show()
-        if details["status"] in ENDED:
+        if details["status"] in ENDED_JOBS:
             return parse_end(submission_id, details)
         time.sleep(_LOOK_SECONDS)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from raykeeper.demo.asking import LocalServer
-from raykeeper.demo.rayjob import ENDED
 from raykeeper.demo.report import Report, parse_actors, parse_failures, parse_functions, parse_jobs
 from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import SessionId
+from raykeeper.rayevents.states import ENDED_JOBS
 
 AS_OF_HEADER = "X-Raykeeper-As-Of"
 MOST_ROWS = "10000"  # Ray's limit for one answer
@@ -27,7 +26,7 @@ class RememberedSession:
 
     @property
     def path(self) -> str:
-        return "/s/" + "/".join(quote(part, safe="") for part in (self.id.namespace, self.id.cluster, self.id.session))
+        return self.id.path
 
     @property
     def url(self) -> str:
@@ -37,7 +36,7 @@ class RememberedSession:
     def knows_end_of(self, submission_id: str) -> bool:
         """Whether the end of that job is in the history."""
         try:
-            return self._get(f"/api/jobs/{submission_id}")["status"] in ENDED
+            return self._get(f"/api/jobs/{submission_id}")["status"] in ENDED_JOBS
         except Unavailable:
             return False  # nothing of the session or the job has arrived yet
 
@@ -51,11 +50,11 @@ class RememberedSession:
 
     def report(self) -> Report:
         """What ran and failed. Raises Unavailable."""
-        failures, untold = parse_failures(self._list("tasks", [("detail", "1"), ("limit", MOST_ROWS), *_FAILED]))
+        failures, more = parse_failures(self._list("tasks", [("detail", "1"), ("limit", MOST_ROWS), *_FAILED]))
         return Report(
             functions=parse_functions(self._get("/api/v0/tasks/summarize")),
             failures=failures,
-            untold_failures=untold,
+            more_failures=more,
             actors=parse_actors(self._list("actors", [("detail", "1"), ("limit", MOST_ROWS)])),
             jobs=parse_jobs(self._get("/api/jobs/")),
         )

@@ -36,7 +36,7 @@ class Report:
 
     functions: tuple[Functions, ...]
     failures: tuple[Failure, ...]
-    untold_failures: int
+    more_failures: int
     """Failed attempts beyond those that one answer lists."""
     actors: tuple[str, ...]
     jobs: tuple[str, ...]
@@ -52,8 +52,8 @@ class Report:
         yield "why attempts failed:" if self.failures else "no attempt failed"
         for failure in self.failures:
             yield f"  {failure.attempts} x {failure.name}: {failure.error}"
-        if self.untold_failures:
-            yield f"  and {self.untold_failures} more"
+        if self.more_failures:
+            yield f"  and {self.more_failures} more"
         if self.actors:
             yield "actors:"
             yield from (f"  {actor}" for actor in self.actors)
