@@ -11,7 +11,7 @@ from bed.node.settings import RAY_IMAGE
 from bed.rest import Json
 from bed.waiting import wait_until
 
-POD_SECONDS = 120.0  # a Ray head needs 15 on an idle machine
+POD_SECONDS = 240.0  # a Ray head needs 15 on an idle machine
 
 
 def a_pod(name: str, command: Sequence[str], *, image: str = RAY_IMAGE, **container: Any) -> Json:

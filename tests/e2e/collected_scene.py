@@ -15,22 +15,22 @@ from bed.crds import install_ray_crds
 from bed.minio import Minio
 from bed.node.settings import RAY_VERSION
 from bed.rest import Refused, Rest
-from conditions import eventually
 from e2e.own_image import OWN_IMAGE
 from e2e.ray_scene import HEAD_RESOURCES, RealScene, a_template
-from kube_clients import connected
-from operating import operating
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import PODS
 from raykeeper.operator.gates import FeatureGates, Gate
 from raykeeper.operator.settings import OperatorSettings
+from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.settings.sources import read_store_settings
-from raykeeper.storage.settings.storesettings import StoreSettings
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operating import operating
 
 DASHBOARD_PORT, METRICS_PORT, COLLECTOR_PORT = 8265, 8080, 8085
 JOB = "nightly"
-JOB_SECONDS = 120.0
+JOB_SECONDS = 240.0
 OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 _AGENT_COUNT = re.compile(r"^ray_aggregator_agent_(\w+)_total\{[^\n]*\} (\S+)$", re.MULTILINE)
 WITH_COLLECTORS = OperatorSettings(gates=FeatureGates({Gate.HISTORY_SERVER: True}))

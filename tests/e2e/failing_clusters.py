@@ -14,7 +14,7 @@ from e2e.collected_scene import CollectedScene, PodBucket, a_collected_cluster
 from e2e.ray_scene import WORKER_RESOURCES, WORKERS, a_template
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
-from raykeeper.history.kubefacts.merged import KubeFacts
+from raykeeper.history.store.kube_facts import KubeFacts
 
 PROGRAMS = Path(__file__).with_name("programs")
 APPS = "/app"
@@ -28,7 +28,7 @@ NO_MEMORY_MONITOR = {"RAY_memory_monitor_refresh_ms": "0"}
 """Ray's own would kill a task before the kernel kills the container."""
 MOST_CPUS = str(CLAIMED_CPUS * 5 // 8)
 """More than half of the node, so that two such pods do not fit."""
-Telling = Callable[[KubeFacts], bool]
+ErrorFormat = Callable[[KubeFacts], bool]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Failure:
     name: str
     group: Callable[[], JSON]
     happen: Callable[[CollectedScene], Awaitable[None]]
-    is_told: Telling
+    is_told: ErrorFormat
     """Whether what Kubernetes said is among the facts."""
     head: Callable[[JSON], JSON] = lambda cluster: cluster
     """What is changed in the cluster before it is applied."""
@@ -151,7 +151,7 @@ def without_image(cluster: JSON) -> JSON:
     return cluster
 
 
-def pod_says(reason: str) -> Telling:
+def pod_says(reason: str) -> ErrorFormat:
     """A pod, or a container of one, that is or was in a state for this reason."""
 
     def is_told(facts: KubeFacts) -> bool:
@@ -162,11 +162,11 @@ def pod_says(reason: str) -> Telling:
     return is_told
 
 
-def event_says(reason: str) -> Telling:
+def event_says(reason: str) -> ErrorFormat:
     return lambda facts: any(event.reason == reason for event in facts.events)
 
 
-def is_deleted(node_type: str) -> Telling:
+def is_deleted(node_type: str) -> ErrorFormat:
     return lambda facts: any(pod.deleted and pod.node_type == node_type for pod in facts.pods)
 
 

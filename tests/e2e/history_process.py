@@ -19,7 +19,7 @@ from e2e.collected_scene import PodBucket
 from raykeeper.layout.keys import SessionId
 
 COMMAND = (sys.executable, "-m", "raykeeper.cli.main", "history", "--bind=127.0.0.1:0", "--storage-backend=s3")
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

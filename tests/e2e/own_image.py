@@ -14,12 +14,10 @@ import raykeeper
 from bed.cache import cache_folder
 from bed.node.base_image import base_layer
 from bed.node.oci import Image, write_archive
+from tools.image_layout import ENTRY_POINT, SCRIPT, program_names, program_paths
 
 OWN_IMAGE = "bed.local/raykeeper:1"
 PACKAGES = "usr/local/lib/python3.11/dist-packages"
-PROGRAMS = ("raykeeper", "manager", "collector", "historyserver")
-"""Names on the PATH, as in the wheel."""
-SCRIPT = b"#!/usr/bin/python3\nfrom raykeeper.cli.main import main\n\nmain()\n"
 NOBODY = "65534"
 
 
@@ -28,20 +26,22 @@ def own_image() -> Path:
     archive = cache_folder() / "images" / "raykeeper.tar"
     layer = archive.with_suffix(".layer")
     _write_layer(layer)
-    write_archive(archive, [Image(OWN_IMAGE, [base_layer(), layer], user=NOBODY)])
+    # A collector runs as its image says: the operator gives it arguments and no command, as KubeRay does.
+    image = Image(OWN_IMAGE, [base_layer(), layer], user=NOBODY, entrypoint=[ENTRY_POINT])
+    write_archive(archive, [image])
     layer.unlink()
     return archive
 
 
 def _write_layer(layer: Path) -> None:
     """Files keep their times: byte code that fits to them is used, and a program starts in half the time."""
-    with tarfile.open(layer, "w") as tar:
+    with tarfile.open(layer, "w", dereference=True) as tar:  # the CRDs are a link in a checkout
         for part in [*_installed_parts("raykeeper", set()), Path(raykeeper.__file__).parent]:
             tar.add(part, f"{PACKAGES}/{part.name}", filter=_owned_by_root)
-        for program in PROGRAMS:
-            entry = tarfile.TarInfo(f"usr/local/bin/{program}")
+        for path in program_paths(program_names()):
+            entry = tarfile.TarInfo(str(path.relative_to("/")))
             entry.size, entry.mode = len(SCRIPT), 0o755
-            tar.addfile(entry, io.BytesIO(SCRIPT))
+            tar.addfile(entry, io.BytesIO(SCRIPT.encode()))
 
 
 def _owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:

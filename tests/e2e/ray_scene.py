@@ -11,15 +11,15 @@ from typing import Any
 from bed.control_plane import ControlPlane
 from bed.crds import install_ray_crds
 from bed.node.settings import RAY_IMAGE, RAY_VERSION
-from conditions import eventually
 from e2e.cluster import POD_SECONDS, Namespace, a_pod, is_ready
-from kube_clients import connected
-from operating import operating
-from raycluster_scene import CLUSTERS, Scene
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.client import Kube
 from raykeeper.kube.resources import PODS
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.operating import operating
+from support.raycluster_scene import CLUSTERS, Scene
 
 WORKERS = "small"
 # Ray gives its raylet 30 s to start, which is not enough while the machine builds something.

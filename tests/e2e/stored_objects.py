@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.opening import open_store
-from raykeeper.storage.settings.storesettings import StoreSettings
 
 
 async def copy_store(settings: StoreSettings, folder: Path, prefix: str = "") -> None:

@@ -16,16 +16,15 @@ from e2e.collected_scene import JOB, CollectedScene, PodBucket, a_collected_clus
 from e2e.history_process import History, SessionHistory, history_process
 from e2e.ray_scene import WORKER_RESOURCES, WORKERS, a_template
 from e2e.stored_objects import copy_store
-from raycluster_scene import CLUSTERS
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
 from raykeeper.clock import SystemClock
-from raykeeper.history.heartbeats import Heartbeats
-from raykeeper.history.state import State
-from raykeeper.history.storeclock import StoreClock
+from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
+from raykeeper.history.store.session_state import State
 from raykeeper.layout.keys import SessionId
 from raykeeper.storage.opening import open_store
-from stored_sessions import StoredSession
+from support.raycluster_scene import CLUSTERS
+from support.stored_sessions import StoredSession
 
 PROGRAM = """
 import ray, time
@@ -132,7 +131,7 @@ async def end_after_a_job(scene: CollectedScene) -> Witness:
 
 async def state_of(bucket: PodBucket, session: SessionId) -> State:
     store, clock = open_store(bucket.settings), SystemClock()
-    return (await Heartbeats(store, clock, StoreClock(store, clock)).verdict(session)).state
+    return (await Heartbeats(store, clock, StoreClock(store, clock)).state(session)).state
 
 
 def assert_all_is_there(history: History, told: Witness) -> None:

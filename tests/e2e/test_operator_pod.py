@@ -9,14 +9,14 @@ import pytest
 
 from bed.crds import install_ray_crds
 from bed.node.real_node import RealNode
-from conditions import eventually
 from e2e.cluster import Namespace, is_ready
 from e2e.operator_pod import OPERATOR, operator_objects
-from kube_clients import connected
-from raycluster_scene import CLUSTERS, SERVICE_OBJECTS, Scene
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.kube.resources import INGRESSES, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from support.conditions import eventually
+from support.kube_clients import connected
+from support.raycluster_scene import CLUSTERS, SERVICE_OBJECTS, Scene
 
 CHILDREN: tuple[Resource[JSON], ...] = tuple(
     kind.read_as(dict) for kind in (INGRESSES, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS, SERVICES)

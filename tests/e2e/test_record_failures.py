@@ -14,16 +14,15 @@ import pytest
 from bed.fixtures import make_namespace
 from bed.node.real_node import RealNode
 from bed.waiting import wait_until
-from conditions import eventually
 from e2e.collected_scene import CollectedScene, PodBucket, collected_scenes
 from e2e.failing_clusters import FAILURES, Failure, programs
 from e2e.history_process import history_process, observing
 from e2e.stored_objects import copy_store
-from raycluster_scene import CLUSTERS
-from raykeeper.history.kubefacts.merged import KubeFacts
-from raykeeper.history.kubefacts.reading import KubeFactsReader
+from raykeeper.history.store.kube_facts import KubeFacts, KubeFactsReader
 from raykeeper.storage.opening import open_store
 from recording.archives import pack_store
+from support.conditions import eventually
+from support.raycluster_scene import CLUSTERS
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(400)]
 
