@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figures import Figure
-from large_tables import FAILURES, KINDS, TASKS, large_session
+from support.large_tables import FAILURES, KINDS, TASKS, large_session
 
 NAME = f"report over {TASKS:,} tasks, {FAILURES:,} failures of {KINDS} kinds"
 

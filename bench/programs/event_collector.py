@@ -13,12 +13,12 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from raykeeper.backoff import Backoff
 from raykeeper.clock import SystemClock
 from raykeeper.collector.bucket import Bucket
 from raykeeper.collector.events.limits import EventSettings
 from raykeeper.collector.events.path import EventPath
 from raykeeper.collector.metrics import CollectorMetrics
-from raykeeper.collector.turns import Pauses
 from raykeeper.logs import LogSettings, set_up_logs
 
 FLUSH_SECONDS = 60.0
@@ -41,7 +41,7 @@ async def main(folder: Path, store_url: str, changes: dict[str, int | float]) ->
     set_up_logs(LogSettings())
     clock, metrics = SystemClock(), CollectorMetrics(CollectorRegistry())
     settings = EventSettings("bench", "cluster", "pod", folder, **{"port": 0, **changes})  # type: ignore[arg-type]  # of the command line
-    bucket = Bucket(clock, metrics, Pauses(limit_seconds=1.0))
+    bucket = Bucket(clock, metrics, Backoff(base=0.5, limit=1.0, jitter=0.3))
     path = EventPath(settings, bucket, NoDirectory(), clock, metrics)
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)

@@ -13,7 +13,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from ray_event_batches import EventMaker, body_of
+from support.ray_event_batches import EventMaker, body_of
 
 SESSION = "session_2026-11-15_20-09-58_472817_9"
 NODE = "a" * 56

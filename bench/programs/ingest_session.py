@@ -15,8 +15,8 @@ from pathlib import Path
 from bench.resources import tree_mb
 from bench.sessions import SessionSpec
 from raykeeper.clock import SystemClock
-from raykeeper.history.database import Database
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
+from raykeeper.history.query.database import Database
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore

@@ -9,23 +9,26 @@ import sys
 import time
 from pathlib import Path
 
-from large_tables import FAILURES, known_session
-from raykeeper.history.asked import Asked, Session
-from raykeeper.history.database import Database
-from raykeeper.history.keeper.report import report_body
-from raykeeper.history.report.making import make_report
-from report_scene import NO_LOGS
+import msgspec
+
+from raykeeper.history.http.keeper_api.overview import report_of
+from raykeeper.history.ingest.session import Session
+from raykeeper.history.query.context import SessionContext
+from raykeeper.history.query.database import Database
+from raykeeper.history.report.make import make_report
+from support.large_tables import FAILURES, known_session
+from support.report_scene import NO_LOGS
 
 
 async def measure(session: Session, folder: Path) -> dict[str, float]:
     """Cold: nobody asked before. Warm: the same request again, of a session that has not changed. Anew: it has."""
     database = Database(folder)
-    asked = Asked(session, database, NO_LOGS)
+    context = SessionContext(session, database, NO_LOGS)
     try:
-        cold_seconds, body = await _timed(asked)
-        warm_seconds, _ = await _timed(asked)
+        cold_seconds, body = await _timed(context)
+        warm_seconds, _ = await _timed(context)
         began = time.perf_counter()
-        await make_report(asked)
+        await make_report(context)
         anew_seconds = time.perf_counter() - began
     finally:
         await database.close()
@@ -42,9 +45,9 @@ async def measure(session: Session, folder: Path) -> dict[str, float]:
     }
 
 
-async def _timed(asked: Asked) -> tuple[float, bytes]:
+async def _timed(context: SessionContext) -> tuple[float, bytes]:
     began = time.perf_counter()
-    body = await report_body(asked, None)
+    body = msgspec.json.encode(await report_of(context, None))
     return time.perf_counter() - began, body
 
 
