@@ -5,12 +5,12 @@ VENV := .venv
 RUN := $(VENV)/bin
 UV = $(shell command -v uv || echo $(RUN)/uv)
 PINS := requirements/dev.txt
-NOT_UNIT := bed or node or soak
-# Real servers and real Ray share two cores with the tests beside them: what ran out of time there gets one turn alone.
-tested = $(1) $(2) || { echo "--- once more and alone: what failed beside other tests"; \
-	$(1) --last-failed --last-failed-no-failures=none; }
+DEMO_PINS := src/raykeeper/demo/requirements-ray.txt
+NOT_UNIT := bed or node or interop or soak
+# Programs are started hundreds of times here: compiled anew each time, the operator's start takes twice the CPU.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo check static format lint types imports generated generate unit test build bed-tests e2e soak bench pins clean
+.PHONY: help setup demo check static format lint types imports generated generate unit test build bed-tests e2e fuzz interop soak bench pins bump advisories clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -46,13 +46,13 @@ imports: setup
 	@echo "--- import contracts"; $(RUN)/lint-imports
 
 generated: setup
-	@echo "--- generated files"; $(RUN)/python tools/generate.py --check
+	@echo "--- generated files"; $(RUN)/python -m tools.generate --check
 
 generate: setup ## write the generated files anew
-	@$(RUN)/python tools/generate.py
+	@$(RUN)/python -m tools.generate
 
 unit: setup
-	@echo "--- unit tests"; $(call tested,$(RUN)/pytest -q -m "not ($(NOT_UNIT))",-n 2 --dist loadfile)
+	@echo "--- unit tests"; $(RUN)/pytest -q -m "not ($(NOT_UNIT))" -n 2 --dist loadfile
 
 test: unit bed-tests e2e ## every test; builds the test bed first, once
 
@@ -60,21 +60,40 @@ build: setup ## the binaries of the test bed, into the per-user cache
 	@$(RUN)/bed build
 
 bed-tests: build ## tests against a real control plane
-	@echo "--- tests against a real control plane"; $(call tested,$(RUN)/pytest -q -m "bed and not (node or soak)",-n 2 --dist loadfile)
+	@echo "--- tests against a real control plane"; $(RUN)/pytest -q -m "bed and not (node or interop or soak)" -n 2 --dist loadfile --no-loadscope-reorder
 
 e2e: build ## tests on a real node with real Ray pods (root on Linux)
-	@echo "--- tests on a real node"; $(call tested,$(RUN)/pytest -q -rs -m "node and not soak")
+	@echo "--- tests on a real node"; $(RUN)/pytest -q -rs -m "node and not soak"
 
-soak: build ## faults that take minutes on purpose
+fuzz: setup ## random walks over everything that comes from outside, FUZZ_SECONDS (30) each; FUZZ_SEED repeats one
+	@echo "--- fuzz"; FUZZ_SECONDS=$${FUZZ_SECONDS:-30} $(RUN)/pytest -q -s --timeout 1800 tests/fuzz
+	@echo "--- properties, with new inputs"; FUZZ_SECONDS=1 $(RUN)/pytest -q -m "hypothesis and not ($(NOT_UNIT))" -n 2 --dist loadfile
+
+interop: build ## beside other projects' real programs, which are built first: KubeRay's operator, Kueue, Volcano, Helm 3.22 and 4.3
+	@$(RUN)/bed build kuberay-operator kueue volcano-scheduler volcano-controller-manager helm-3 helm-4 >/dev/null
+	@echo "--- interop"; $(RUN)/pytest -q -m interop --timeout 1200
+
+soak: build ## faults that take minutes on purpose, and an older Kubernetes, which is built first
+	@$(RUN)/bed build --soak >/dev/null
 	@echo "--- soak"; $(RUN)/pytest -q -m soak --timeout 3600
 
 bench: build ## the benchmarks, three quarters of an hour; BENCH="gets idle" runs some of them, BENCH=--help lists all
 	@$(RUN)/python -m bench $(BENCH)
 
-pins: setup ## resolve the dependencies anew into requirements/
+pins: setup ## resolve the dependencies anew into requirements/, and those of the demo's Ray
 	@export UV_CUSTOM_COMPILE_COMMAND="make pins"; \
 	for out in "runtime.txt" "dev.txt --group dev"; do set -- $$out; \
-	  $(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml "$${@:2}" -o requirements/$$1; done
+	  $(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml "$${@:2}" -o requirements/$$1; done; \
+	$(RUN)/python -c 'from raykeeper.demo.settings import RAY_VERSION; print(f"ray[default]=={RAY_VERSION}")' | \
+	  $(UV) pip compile -q --universal --generate-hashes --no-annotate --python-version 3.11 - -o $(DEMO_PINS)
+
+bump: setup ## change the version everywhere: make bump VERSION=0.2.0; docs/releasing.md has the checklist
+	@test -n "$(VERSION)" || { echo "say which: make bump VERSION=0.2.0"; exit 2; }
+	@$(RUN)/python -m tools.release $(VERSION)
+
+advisories: setup ## known advisories about every pinned package; asks PyPI, and fails for what it cannot find out
+	@for pins in requirements/runtime.txt requirements/dev.txt $(DEMO_PINS); do \
+	  echo "--- $$pins"; $(UV) tool run -q pip-audit --strict --disable-pip --require-hashes -r $$pins; done
 
 clean: ## remove the environment and every cache inside the checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
