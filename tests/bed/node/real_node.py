@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from bed.binaries import build
@@ -19,11 +20,12 @@ from bed.node.kubelet import kubelet_command, write_kubelet_files
 from bed.node.manifests import NODE_MANIFESTS
 from bed.node.network import lay_node_address, lay_pod_network, remove_network
 from bed.node.packages import install_missing_packages
-from bed.node.services import coredns_command, kube_proxy_command, services_ready, write_service_files
+from bed.node.services import coredns_command, dns_trouble, kube_proxy_command, proxy_trouble, write_service_files
 from bed.node.settings import CLAIMED_CPUS, MACHINE_FOLDER, NODE_NAME, NODE_SETTINGS
 from bed.node.sysctls import restore_sysctls, save_sysctls
 from bed.node.why_not import missing_modules, why_not
-from bed.progress import step
+from bed.processes import Process
+from bed.progress import say, step
 from bed.rest import Json, Refused
 from bed.runs import NODE_FOLDER
 from bed.waiting import wait_until
@@ -31,6 +33,9 @@ from bed.waiting import wait_until
 CONTROL_PLANE_BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 NODE_BINARIES = ("kubelet", "kube-proxy", "coredns")
 READY_SECONDS = 180.0  # seven are usual
+SICK_SECONDS = 75.0
+"""How long kube-proxy and CoreDNS may be unwell before they are started anew, as the kubelet does with a pod whose
+probe fails. kube-proxy calls itself unhealthy once a change has waited for 60 s."""
 
 
 class RealNode:
@@ -92,7 +97,8 @@ class RealNode:
         self.coredns.start()
         wait_until("registration of the real node", self._node, READY_SECONDS)
         self.kube_proxy.start()
-        wait_until("Services on the real node", services_ready, READY_SECONDS)
+        _wait_for_health(self.kube_proxy, proxy_trouble)
+        _wait_for_health(self.coredns, dns_trouble)
         wait_until("readiness of the real node", lambda: takes_pods(self._node()), READY_SECONDS)
 
     def _node(self) -> Json | None:
@@ -100,6 +106,16 @@ class RealNode:
             return self.plane.admin.get(f"/api/v1/nodes/{NODE_NAME}")
         except (Refused, OSError):
             return None  # not registered yet, or there is no API server
+
+
+def _wait_for_health(daemon: Process, trouble: Callable[[], str]) -> None:
+    """Return once `trouble` is empty. A daemon that is not well for long is started anew, and what it said is shown."""
+    try:
+        wait_until(f"health of {daemon.name}", lambda: not trouble(), SICK_SECONDS)
+    except BedError:
+        say(f"bed: {daemon.name} is not well and started anew: {trouble()}\n{daemon.last_lines(40)}")
+        daemon.restart()
+        wait_until(f"health of {daemon.name}, started anew", lambda: not trouble(), READY_SECONDS)
 
 
 def make_parts() -> Path:

@@ -11,7 +11,7 @@ from bed.binaries import BINARIES
 from bed.control_plane import ControlPlane
 from bed.node.credentials import write_kubeconfig
 from bed.node.settings import NODE_ADDRESS, NODE_NAME, POD_RANGE
-from bed.rest import Rest
+from bed.rest import Refused, Rest
 
 PROXY_HEALTH_PORT = 10256
 PROXY_METRICS_PORT = 10249
@@ -39,10 +39,22 @@ def write_service_files(plane: ControlPlane, folder: Path) -> None:
     (folder / "Corefile").write_text(corefile(dns))
 
 
-def services_ready() -> bool:
-    """Whether both answer that they have seen the cluster's Services."""
-    proxy = Rest(f"http://{NODE_ADDRESS}:{PROXY_HEALTH_PORT}")
-    return proxy.answers("/healthz") and Rest(f"http://{NODE_ADDRESS}:{DNS_READY_PORT}").answers("/ready")
+def proxy_trouble() -> str:
+    """Why kube-proxy does not say that it has seen the cluster's Services; empty when it does."""
+    return _trouble(f"http://{NODE_ADDRESS}:{PROXY_HEALTH_PORT}", "/healthz")
+
+
+def dns_trouble() -> str:
+    """Why CoreDNS does not say that it has seen the cluster's Services; empty when it does."""
+    return _trouble(f"http://{NODE_ADDRESS}:{DNS_READY_PORT}", "/ready")
+
+
+def _trouble(server: str, path: str) -> str:
+    try:
+        Rest(server).raw("GET", path)
+    except (OSError, Refused) as failure:
+        return str(failure)
+    return ""
 
 
 def kube_proxy_configuration(kubeconfig: Path) -> dict[str, Any]:
