@@ -60,7 +60,7 @@ build: setup ## the binaries of the test bed, into the per-user cache
 	@$(RUN)/bed build
 
 bed-tests: build ## tests against a real control plane
-	@echo "--- tests against a real control plane"; $(RUN)/pytest -q -m "bed and not (node or interop or soak)" -n 2 --dist loadfile --no-loadscope-reorder
+	@echo "--- tests against a real control plane"; $(RUN)/pytest -q -m "bed and not (node or interop or soak)" -n 3 --dist loadfile --no-loadscope-reorder
 
 e2e: build ## tests on a real node with real Ray pods (root on Linux)
 	@echo "--- tests on a real node"; $(RUN)/pytest -q -rs -m "node and not soak"

@@ -24,7 +24,6 @@ from bed.waiting import wait_until
 
 TOKEN = "t0ken-of-this-test"  # a token of Ray's must be long enough to be one
 START_SECONDS = 240.0  # Ray needs 15 s, and much longer where other tests use the cores
-STARTS = 3
 PATIENT_START = {"RAY_raylet_start_wait_time_s": "100", "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "240"}
 """Ray's own patience: half a minute for drivers to find their raylet, and one for the dashboard."""
 HEAD_ADDRESS = "127.0.0.1"
@@ -208,28 +207,16 @@ def ray_cluster(
 
 
 def start_ray(process: Process, has_started: Callable[[], bool]) -> None:
-    """Return once `ray start` says that Ray runs, and it has started as far as the caller can see.
+    """Return once `ray start` says that Ray runs, and it has started as far as the caller can see."""
+    began = process.log_file.stat().st_size if process.log_file.exists() else 0
+    process.start()
 
-    `ray start` gives up when the raylet is not registered after 30 s, which no setting changes. Where the machine was
-    too busy for that, it is told to start again.
-    """
-    for _ in range(STARTS):
-        began = process.log_file.stat().st_size if process.log_file.exists() else 0
-        process.start()
+    def is_settled() -> bool:
+        said = process.log_file.read_bytes()[began:]
+        return not process.alive or (b"Ray runtime started." in said and has_started())
 
-        def said(text: bytes, began: int = began) -> bool:
-            return text in process.log_file.read_bytes()[began:]
-
-        def is_settled(said: Callable[[bytes], bool] = said) -> bool:
-            return not process.alive or (said(b"Ray runtime started.") and has_started())
-
-        wait_until(f"Ray's {process.name} is up", is_settled, START_SECONDS)
-        if process.alive:
-            return
-        if not said(b"The current node timed out during startup"):
-            break
-        kill_all(process.folder)
-    raise AssertionError(f"ray did not start: {process.last_lines()}")
+    wait_until(f"Ray's {process.name} is up", is_settled, START_SECONDS)
+    assert process.alive, f"ray did not start: {process.last_lines()}"
 
 
 def _short_folder() -> Path:

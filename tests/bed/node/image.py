@@ -18,7 +18,10 @@ from bed.node.settings import PAUSE_IMAGE, RAY_IMAGE, RAY_VERSION
 from bed.progress import say, step
 from bed.rayenv import ray_python, requirements_file
 
-RECIPES = ("layers.py", "oci.py", "image.py", "ray_layer.py", "wheels.py", "pause_program.py", "pause/main.go")
+RECIPES = (
+    *("layers.py", "oci.py", "image.py", "ray_layer.py", "wheels.py", "pause_program.py", "pause/main.go"),
+    "../rayenv.py",
+)
 """Files whose text decides what is in the archive."""
 RAY_ENVIRONMENT = (
     f"PATH=/{COMMANDS}:{DEFAULT_PATH}",
