@@ -224,10 +224,16 @@ def _run_of(entry: Path) -> Path | None:
 
 
 def kill_all(folder: Path, timeout: float = 60.0) -> None:
-    """End every process of `folder` at once; for what a crash left, where nobody waits for a clean end."""
+    """End every process of `folder` at once; for what a crash left, where nobody waits for a clean end.
+
+    None of them sees another die: all stand still before the first is killed.
+    """
     deadline = time.monotonic() + timeout
     while left := processes_of(folder):  # again, since a dying process may just have started another
         if time.monotonic() > deadline:
             raise BedError(f"processes of {folder} do not end: {[process.pid for process in left]}")
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in left:
+                process.send(number)
         for process in left:
             kill_and_wait(process)

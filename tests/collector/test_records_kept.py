@@ -331,6 +331,26 @@ async def test_a_raylet_that_was_killed_while_it_drained_did_not_crash(scene: Sc
     assert not scene.heartbeat().was_raylet_killed
 
 
+async def test_a_raylet_that_ended_in_good_order_because_its_agent_died_crashed(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    told = b"(raylet) main.cc:481: Raylet graceful shutdown triggered with death info: reason: UNEXPECTED_TERMINATION\n"
+    written(scene.root / SESSION / "logs/raylet.out", raylet_text(NODE_A) + told)
+    raylet.end()
+    await scene.tick(1.0)
+    assert scene.heartbeat().was_raylet_killed
+
+
+async def test_a_raylet_whose_agent_died_after_it_was_asked_to_end_did_not_crash(scene: Scene, raylet: Raylet) -> None:
+    raylet.listen()
+    await scene.tick()
+    told = b"(raylet) Node received SIGTERM; draining\n(raylet) death info: reason: UNEXPECTED_TERMINATION\n"
+    written(scene.root / SESSION / "logs/raylet.out", raylet_text(NODE_A) + told)
+    raylet.end()
+    await scene.tick(1.0)
+    assert not scene.heartbeat().was_raylet_killed
+
+
 async def test_a_crash_stays_one_when_the_collector_ends_later(scene: Scene, raylet: Raylet) -> None:
     raylet.listen()
     await scene.tick()

@@ -1,7 +1,8 @@
 """Notices when the raylet beside us ends, and whether it was asked to or was killed.
 
 A raylet that is asked to end (SIGTERM, a drain) writes that into its log and removes its socket. One that is killed or
-aborts leaves the socket behind. A collector that starts beside a dead raylet tells its end by its last log lines.
+aborts leaves the socket behind. One whose agent died ends in good order as well, but says that it did not expect to.
+A collector that starts beside a dead raylet tells its end by its last log lines.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ START_SECONDS = 15.0
 """How long a raylet that was never heard may take to open its socket; its node id is known a moment before."""
 _LOG_END_BYTES = 1 << 20  # a raylet goes on writing while it drains, for half a minute
 _ASKED = b"SIGTERM"
+_FAILED = b"reason: UNEXPECTED_TERMINATION"
+"""Ray's agents and its raylet live and die together: the kernel that kills an agent for its memory ends the node."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class RayletEnd:
 
     at: datetime
     was_killed: bool
-    """Nobody had asked it to end: it was killed or aborted."""
+    """Nobody had asked it to end: it was killed, aborted, or lost its agent."""
 
 
 class RayletEnds:
@@ -74,8 +77,12 @@ def find_unseen_end(session: Path, node: NodeIncarnation, *, is_last: bool) -> R
 
 
 def _was_killed(session: Path, node: NodeIncarnation) -> bool:
-    """Whether a raylet left its socket behind, and nothing in its log says that it was asked to end."""
-    return False in (raylet_sockets(session) or ()) and not _was_asked(session, node)
+    """Whether nobody asked a raylet to end, and it says so itself or left its socket behind."""
+    log = _log_end(session, node)
+    asked_at, failed_at = log.find(_ASKED), log.find(_FAILED)
+    if failed_at >= 0 and not 0 <= asked_at < failed_at:
+        return True
+    return asked_at < 0 and False in (raylet_sockets(session) or ())
 
 
 def _last_sign_of_life(session: Path, node: NodeIncarnation, *, is_last: bool) -> datetime | None:
@@ -89,12 +96,12 @@ def _last_sign_of_life(session: Path, node: NodeIncarnation, *, is_last: bool) -
     return from_ns(last_ns or None)
 
 
-def _was_asked(session: Path, node: NodeIncarnation) -> bool:
+def _log_end(session: Path, node: NodeIncarnation) -> bytes:
     try:
         with ray_session(session, LOGS) as logs:
-            return _ASKED in logs.read_end(_component_logs(node)[0], _LOG_END_BYTES)
+            return logs.read_end(_component_logs(node)[0], _LOG_END_BYTES)
     except OSError:
-        return False
+        return b""
 
 
 def _component_logs(node: NodeIncarnation) -> tuple[str, str]:

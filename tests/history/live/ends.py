@@ -58,7 +58,7 @@ def check_crash(
     """List, page, state API and report say that it crashed, when and why, and that its job was lost with it."""
     found = asked(life, session, folder, job_name)
     for told in (found["session"], found["overview"]["facts"]):
-        assert told["state"] == "crashed"
+        assert told["state"] == "crashed", told
         assert abs(datetime.fromisoformat(told["ended_at"]) - killed_at) < slack, (told["ended_at"], killed_at)
     assert found["job_report"]["root_cause"]["rule"] == rule, found["job_report"]["root_cause"]
     assert rule in [cause["rule"] for cause in found["report"]["causes"] if cause["ends_job"]]
