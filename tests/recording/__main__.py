@@ -1,8 +1,7 @@
 """`python -m recording [name ...]`: records the named failures, or all, into `tests/golden/failures/`.
 
 It runs in a pid namespace of its own, so root on Linux is needed: Ray names the largest processes of the machine when
-memory runs out, and those of strangers belong into no recording. Ray's libraries need a Python that has them:
-`RECORDING_RAY_PYTHON=<venv with ray[default,serve,data,train,tune]>/bin/python`.
+memory runs out, and those of strangers belong into no recording. Ray with all its libraries is installed on first use.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def record(scenario: Scenario) -> None:
 
 def live(scenario: Scenario, folder: Path) -> None:
     """From the start of its head to the end of its collectors; `folder` has the store afterwards."""
-    with a_recorded_life(scenario.name, folder, scenario.environment()) as life:
+    with a_recorded_life(scenario.name, folder, scenario.environment(), scenario.version) as life:
         life.start_head()
         if scenario.needs_worker:
             life.start_worker()

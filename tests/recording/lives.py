@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import raykeeper
 from bed.ports import free_port
+from bed.rayenv import RAY_VERSION, ray_python
 from bed.waiting import wait_until
 from raykeeper.layout.keys import SessionId
 from support.collector_processes import CollectorProcess, ended
@@ -21,9 +22,8 @@ from support.stored_sessions import StoredSession
 
 NAMESPACE = "recorded"
 JOB = "nightly"
-RAY_PYTHON = "RECORDING_RAY_PYTHON"
-"""Names the Python to record with: one that has `ray[default,serve,data,train,tune]`, which Ray's libraries need."""
 PROGRAMS = Path(__file__).parent / "programs"
+DEMO_JOB = Path(raykeeper.__file__).parent / "demo" / "workload" / "failing_job.py"
 JOB_SECONDS = 240.0
 _QUICK = (  # a recording is over before the intervals of a cluster have passed
     *("--seal-age=500ms", "--idle-seal-age=1s", "--user-log-interval=500ms", "--component-log-interval=30s"),
@@ -41,6 +41,7 @@ class RecordedLife:
     folder: Path
     apps: Path
     """Where the programs are: a place that says nothing about this machine."""
+    _head_sink: int = 0
     _nodes: list[RayNode] = field(default_factory=list)
     _collectors: list[CollectorProcess] = field(default_factory=list)
 
@@ -54,9 +55,9 @@ class RecordedLife:
 
     def start_head(self) -> None:
         """The collector first, as a native sidecar."""
-        port = free_port()
-        self._start_collector("head", self.cluster.head_root, port)
-        self._nodes.append(self.cluster.start_head(port))
+        self._head_sink = free_port()
+        self._start_collector("head", self.cluster.head_root, self._head_sink)
+        self._nodes.append(self.cluster.start_head(self._head_sink))
 
     def start_worker(self) -> None:
         """A second node, with the resource `elsewhere`."""
@@ -67,6 +68,16 @@ class RecordedLife:
     def submit(self, program: str, *, before: str = "", runtime_env: Mapping[str, Any] | None = None) -> None:
         """Hand the program in as the job; `before` is what its command line begins with."""
         self.cluster.submit(JOB, f"{before}python {self.apps / program}.py", runtime_env)
+
+    def run_by_hand(self, program: str) -> None:
+        """Run the program as a driver that nobody submitted; fails if it went well."""
+        python = str(self.cluster.python)
+        assert self.cluster.run_by_hand([python, str(self.apps / f"{program}.py")], self._head_sink) != 0
+        wait_until("the driver's end is stored", lambda: self._has_finished_drivers(), JOB_SECONDS)
+
+    def _has_finished_drivers(self) -> bool:
+        events = [event for events in self._stored.events().values() for event in events]
+        return any("FINISHED" in json.dumps(event) for event in events if "driverJobLifecycleEvent" in event)
 
     def wait_for_job(self, status: str) -> None:
         """Return once the job is over; fails if it ended otherwise."""
@@ -142,13 +153,16 @@ class RecordedLife:
 
 
 @contextmanager
-def a_recorded_life(name: str, folder: Path, environment: Mapping[str, str]) -> Iterator[RecordedLife]:
-    """A cluster without nodes yet, whose processes are gone after the block."""
+def a_recorded_life(
+    name: str, folder: Path, environment: Mapping[str, str], version: str = RAY_VERSION
+) -> Iterator[RecordedLife]:
+    """A cluster without nodes yet, with all of Ray's libraries; its processes are gone after the block."""
     apps = Path(tempfile.mkdtemp(prefix="rk-app-"))
     try:
         shutil.copytree(PROGRAMS, apps, dirs_exist_ok=True)
-        with ray_cluster(folder / "ray", environment=environment) as cluster:
-            cluster.python = _linked_python(Path(os.environ.get(RAY_PYTHON) or cluster.python), apps)
+        shutil.copy(DEMO_JOB, apps)
+        with ray_cluster(folder / "ray", version, environment) as cluster:
+            cluster.python = _linked_python(ray_python(version, has_libraries=True), apps)
             life = RecordedLife(name, cluster, folder, apps)
             try:
                 yield life

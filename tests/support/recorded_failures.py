@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from raykeeper.history.commands.report import opened_whole
+from raykeeper.history.commands.subjects import opened_whole
 from raykeeper.history.program import open_history
 from raykeeper.history.query.history import History
 from raykeeper.history.report.make import make_report

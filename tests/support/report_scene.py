@@ -51,8 +51,9 @@ RECORD = SessionRecord(
 )
 
 
-NO_LOGS = LogStore(open_store(parse_store_url("file:///nonexistent/no-logs", {})), SystemClock())
-"""Of sessions without any log."""
+def no_logs() -> LogStore:
+    """Of sessions without any log. A new one each time: its locks belong to the loop of one test."""
+    return LogStore(open_store(parse_store_url("file:///nonexistent/no-logs", {})), SystemClock())
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ async def report_of(
     database = Database(folder)
     try:
         return await make_report(
-            SessionContext(session, database, NO_LOGS, kubernetes=ToldFacts(facts or KubeFacts())), job
+            SessionContext(session, database, no_logs(), kubernetes=ToldFacts(facts or KubeFacts())), job
         )
     finally:
         await database.close()

@@ -45,8 +45,8 @@ def title_of(death: Death, report_input: ReportInput = NOTHING) -> str:
     [
         ("", "actor Cache died"),
         ("cache-eu", "actor cache-eu (Cache) died"),
-        ("SERVE_REPLICA::chat#Model#qm0k", "Serve replica qm0k of deployment Model of application chat died"),
-        ("SERVE_REPLICA::Model#qm0k", "Serve replica qm0k of deployment Model died"),
+        ("SERVE_REPLICA::chat#Model#qm0k", "replica qm0k of Ray Serve deployment Model of application chat died"),
+        ("SERVE_REPLICA::Model#qm0k", "replica qm0k of Ray Serve deployment Model died"),
     ],
 )
 def test_the_dead_are_called_by_the_names_that_people_gave_them(name: str, who: str) -> None:
@@ -73,7 +73,7 @@ def test_what_ray_itself_knows_is_certain() -> None:
     assert told is not None
     assert (told.title, told.confidence) == (
         "actor Cache was killed by Ray to free memory on 10.0.0.7",
-        Confidence.CERTAIN,
+        Confidence.CONFIRMED,
     )
 
 

@@ -44,7 +44,7 @@ async def test_what_a_driver_says_last_leads_to_the_task_that_failed(words: str,
     hidden = failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("other", "ValueError: earlier"), seconds=5)
     task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM), seconds=10)
     report = await report_of(tmp_path, [*hidden, *task], jobs=[ended(words)])
-    assert first(report) == ("raised_exception", Confidence.CERTAIN, True)
+    assert first(report) == ("raised_exception", Confidence.CONFIRMED, True)
     assert report.root_cause is not None
     assert report.root_cause.title == f"step raised {BOOM} (main.py:3)"
     assert len(report.causes) == 2
@@ -67,9 +67,60 @@ async def test_errors_that_ray_relays_into_a_drivers_log_are_not_the_drivers(wor
 async def test_a_driver_that_says_nothing_of_its_tasks_failed_on_its_own(tmp_path: Path) -> None:
     task = failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM))
     report = await report_of(tmp_path, task, jobs=[ended(f"{FRAMES}    x = None + 1\nTypeError: unsupported operand")])
-    assert first(report) == ("failed_entrypoint", Confidence.CERTAIN, True)
+    assert first(report) == ("failed_entrypoint", Confidence.CONFIRMED, True)
     assert report.root_cause is not None
     assert report.root_cause.title.endswith("raised TypeError: unsupported operand (worker.py:1053)")
+
+
+WITHIN_TUNE = (
+    "User exception:\nray::train() (pid=7, ip=10.0.0.9)\n"
+    '  File "/lib/python3.11/site-packages/ray/tune/trainable/function_trainable.py", line 45, in <lambda>\n'
+    f'    output = fn()\n  File "/app/main.py", line 3, in objective\n    return 1 / 0\n{BOOM}'
+)
+MISSING = '  File "main.py", line 9, in <module>\n    print(results["loss"])\nKeyError: \'loss\''
+
+
+async def test_a_driver_that_reads_what_was_never_made_leads_to_what_ray_kept_from_it(tmp_path: Path) -> None:
+    trial = failed(2, "TASK_EXECUTION_EXCEPTION", WITHIN_TUNE)
+    report = await report_of(tmp_path, trial, jobs=[ended(f"Traceback (most recent call last):\n{MISSING}")])
+    assert first(report) == ("raised_exception", Confidence.LIKELY, True)
+    assert report.headline is not None
+    assert report.headline.where is not None
+    assert (report.headline.text, report.headline.where.text) == (BOOM, "main.py:3")
+    assert report.headline.then == "the driver went on without it: KeyError: 'loss' (main.py:9)"
+    assert report.headline.basis == "the driver could not see it, and read a result soon after that was not there"
+    assert [step.text for step in report.steps][-2:] == ["the driver got KeyError at main.py:9", STEP_OF_END]
+
+
+STEP_OF_END = "job nightly FAILED, exit code 1"
+OWN_ENDS = {
+    "a driver that gives up in words of its own": (WITHIN_TUNE, MISSING.replace("print(", "raise KeyError("), 10),
+    "an error about something else": (WITHIN_TUNE, MISSING.replace("KeyError: 'loss'", "OSError: disk full"), 10),
+    "an error that the driver could have handled": (traceback_of("step", BOOM), MISSING, 10),
+    "a failure long before": (WITHIN_TUNE, MISSING, 10 - 180),
+    "no line of code in the traceback": (WITHIN_TUNE, MISSING.replace('    print(results["loss"])\n', ""), 10),
+}
+
+
+@pytest.mark.parametrize(("message", "words", "seconds"), OWN_ENDS.values(), ids=OWN_ENDS)
+async def test_the_drivers_own_error_stays_the_cause_of(message: str, words: str, seconds: int, tmp_path: Path) -> None:
+    task = failed(2, "TASK_EXECUTION_EXCEPTION", message, seconds=seconds)
+    report = await report_of(tmp_path, task, jobs=[ended(f"Traceback (most recent call last):\n{words}")])
+    assert first(report) == ("failed_entrypoint", Confidence.CONFIRMED, True)
+    assert report.headline is not None
+    assert report.headline.then == f"1 step task had failed for good: 1 x {BOOM}"
+
+
+async def test_a_task_whose_attempts_failed_in_two_ways_is_counted_once_by_its_last(tmp_path: Path) -> None:
+    attempts = [
+        *failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("step", "OSError: first"), seconds=5, attempt=0),
+        *failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("step", "ValueError: second"), seconds=6, attempt=1),
+        *failed(2, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM), seconds=7),
+    ]
+    job = ended(f"{FRAMES}    raise RuntimeError()\nRuntimeError: too many failed")
+    report = await report_of(tmp_path, attempts, jobs=[job])
+    assert report.headline is not None
+    assert report.headline.then == f"2 step tasks had failed for good: 1 x ValueError: second; 1 x {BOOM}"
 
 
 @pytest.mark.parametrize(
@@ -107,17 +158,17 @@ ENDS = [
     (
         ended("", 124, entrypoint="timeout 60 python main.py"),
         "timed_out_entrypoint",
-        Confidence.CERTAIN,
+        Confidence.CONFIRMED,
         "ran out of time",
     ),
     (ended("", 124), "timed_out_entrypoint", Confidence.LIKELY, "ran out of time"),
-    (ended("", 137), "killed_entrypoint", Confidence.CERTAIN, "was ended by SIGKILL"),
-    (ended("", -15), "killed_entrypoint", Confidence.CERTAIN, "was ended by SIGTERM"),
-    (ended("", 3), "failed_entrypoint", Confidence.CERTAIN, "exited with code 3"),
+    (ended("", 137), "killed_entrypoint", Confidence.LIKELY, "was ended by SIGKILL"),
+    (ended("", -15), "killed_entrypoint", Confidence.LIKELY, "was ended by SIGTERM"),
+    (ended("", 3), "failed_entrypoint", Confidence.LIKELY, "exited with code 3"),
     (
         a_job("FAILED", error_type="JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE", message=LOW),
         "job_out_of_memory",
-        Confidence.CERTAIN,
+        Confidence.CONFIRMED,
         "out of memory: Ray killed build_index on 10.0.0.9",
     ),
     (
@@ -125,7 +176,7 @@ ENDS = [
             f"{FRAMES}ray.exceptions.RayTaskError: ray::crawl() (pid=1)\n{FRAMES}ray.exceptions.TaskCancelledError: x"
         ),
         "cancelled_task_of_job",
-        Confidence.CERTAIN,
+        Confidence.CONFIRMED,
         "crawl was cancelled, and job nightly needed its result",
     ),
 ]
@@ -150,7 +201,7 @@ async def test_workers_that_ray_ended_behind_a_driver_that_was_gone_did_not_cras
     )
     events = [worker_died("SYSTEM_ERROR", detail, 9), *failed(1, "WORKER_DIED", detail, worker=WORKER)]
     report = await report_of(tmp_path, events, jobs=[a_job("STOPPED")])
-    assert (report.outcome, first(report)) == (Outcome.STOPPED, ("ended_with_job", Confidence.CERTAIN, True))
+    assert (report.outcome, first(report)) == (Outcome.STOPPED, ("ended_with_job", Confidence.CONFIRMED, True))
 
 
 def test_a_cluster_that_was_ended_over_a_job_at_work_is_why_it_failed() -> None:

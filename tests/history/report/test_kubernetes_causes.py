@@ -120,7 +120,7 @@ def first(report: Report) -> tuple[str, str, int]:
 async def test_a_pod_that_kubernetes_killed_explains_the_node_that_ray_lost(error_type: str, tmp_path: Path) -> None:
     lost = [*node_died("UNEXPECTED_TERMINATION", "gone", 40), *failed(1, error_type, "gone", seconds=14)]
     report = await report_of(tmp_path, lost, facts=KubeFacts((pod(1), pod(12, OOM_KILLED))))
-    assert first(report) == ("oom_killed_container", Confidence.CERTAIN, 1)
+    assert first(report) == ("oom_killed_container", Confidence.CONFIRMED, 1)
     assert len(report.causes) == 1
 
 
@@ -162,7 +162,7 @@ def test_a_head_that_never_started_has_a_report_without_a_session() -> None:
     facts = KubeFacts((pod(1, NO_IMAGE, **(WAITING | {"node_type": "head"})),), (event("Failed", "no such image", 2),))
     report = unstarted_report("team-a", "train", facts)
     assert (report.outcome, report.session) == (Outcome.FAILED, "none")
-    assert first(report) == ("missing_image", Confidence.CERTAIN, 0)
+    assert first(report) == ("missing_image", Confidence.CONFIRMED, 0)
     assert [fact.source for fact in report.root_cause.evidence] == ["pod", "kubernetes"] if report.root_cause else False
 
 

@@ -10,7 +10,7 @@ from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.database import Database, DatabaseSettings
 from raykeeper.history.report.make import GROUPS_LIMIT, make_report
 from support.large_tables import FAILURES, KINDS, TASKS, large_session
-from support.report_scene import NO_LOGS, failed, report_of
+from support.report_scene import failed, no_logs, report_of
 
 REPORT_CPU_SECONDS = 1.3 * BUSY_FACTOR
 """With the look for logs of the first kinds. Processor time grows too while other tests fill the caches."""
@@ -21,7 +21,7 @@ async def test_a_million_tasks_are_reported_quickly_within_little_memory(tmp_pat
     database = Database(tmp_path, DatabaseSettings(memory_bytes=200 << 20))
     try:
         began = time.process_time()
-        report = await make_report(SessionContext(session, database, NO_LOGS))
+        report = await make_report(SessionContext(session, database, no_logs()))
         took = time.process_time() - began
     finally:
         await database.close()

@@ -22,7 +22,7 @@ from raykeeper.history.store.kube_facts import KubeFacts
 from raykeeper.layout.kube_facts import ContainerFact, EventFact, PodFact
 from raykeeper.layout.rayjobs import RayJobAttempt, RayJobRecord, RayJobState
 from support.ingest_scene import SESSION, START_NS, finished_task
-from support.report_scene import NO_LOGS, RECORD, a_job, report_of
+from support.report_scene import RECORD, a_job, no_logs, report_of
 
 START = datetime.fromtimestamp(START_NS // 1_000_000_000, UTC)
 HERE = SESSION.cluster
@@ -73,7 +73,7 @@ async def test_a_failed_rayjob_names_its_reason(tmp_path: Path, reason: str, rul
     assert report.root_cause is not None
     assert (report.outcome, report.root_cause.rule) == (Outcome.FAILED, rule)
     assert title in report.root_cause.title
-    assert report.root_cause.confidence is Confidence.CERTAIN
+    assert report.root_cause.confidence is Confidence.CONFIRMED
     assert f"{reason}: the words" in [fact.text for fact in report.root_cause.evidence]
 
 
@@ -86,7 +86,7 @@ async def test_what_the_job_itself_failed_with_is_not_said_twice(tmp_path: Path)
 async def test_a_failure_that_nothing_else_explains_is_told_as_kubernetes_tells_it(tmp_path: Path) -> None:
     report = await told(tmp_path, failed("AppFailed", "the submitter ended, and Ray does not know the job"))
     assert report.root_cause is not None
-    assert (report.root_cause.rule, report.root_cause.confidence) == ("failed_rayjob", Confidence.GUESS)
+    assert (report.root_cause.rule, report.root_cause.confidence) == ("failed_rayjob", Confidence.POSSIBLE)
 
 
 async def test_a_rayjob_that_succeeded_is_no_cause(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_kubernetes_is_not_asked_for_a_job_that_is_named_by_its_id(tmp_pat
         return (Job(a_job(submission_id=JOB_ID)),)
 
     session = Session(SESSION, FixedTables({}), START, record=RECORD)
-    context = SessionContext(session, Database(tmp_path), NO_LOGS, kubernetes=Silent())
+    context = SessionContext(session, Database(tmp_path), no_logs(), kubernetes=Silent())
     await context.cache.get(("job list", session_version(session)), jobs)
     assert (await find_job(context, JOB_ID)).submission_id == JOB_ID
     with pytest.raises(AssertionError):

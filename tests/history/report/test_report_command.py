@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from raykeeper.cli.app import app
 from raykeeper.history.commands.report_text import ReportScreen
 from raykeeper.history.report.model import Counts, Outcome, Report
+from raykeeper.history.report.words import VERDICTS
 from raykeeper.layout.keys import CatalogKey, RayJobId, node_record_key
 from raykeeper.layout.rayjobs import RayJobRecord, RayJobState
 from raykeeper.layout.records import CatalogStart, Delivery, NodeRecord, encode_record
@@ -76,7 +77,7 @@ def test_a_lost_head_is_the_root_cause_of_what_was_cut_off_and_what_is_unknown_i
     assert report.unknown[0].text.startswith("17 events")
 
 
-VERDICTS = [
+RECORDED = [
     ("went-well", 0, "succeeded, every failure was recovered by a retry"),
     ("one-of-many", 1, "failed"),
     ("stopped-job", 1, "stopped by its user"),
@@ -85,14 +86,14 @@ VERDICTS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "code", "verdict"), VERDICTS)
+@pytest.mark.parametrize(("name", "code", "verdict"), RECORDED)
 def test_a_script_knows_by_the_exit_code_how_it_went(
     name: str, code: int, verdict: str, recorded_failures: RecordedFailures, tmp_path: Path
 ) -> None:
     place = ("--store", recorded_failures.store.as_uri(), "--cache-dir", str(tmp_path))
     shown, told = command(f"recorded/{name}/latest", *place), command(f"recorded/{name}/latest", *place, "--json")
     assert (shown.exit_code, told.exit_code) == (code, code), shown.output
-    assert shown.stdout.partition("\n")[0].endswith(f": {verdict}")
+    assert shown.stdout.startswith(f"{verdict}: ")
     report = msgspec.json.decode(told.stdout, type=Report)
     assert (report.cluster, report.root_cause is None) == (name, code == 0)
 
@@ -123,7 +124,7 @@ async def test_a_rayjob_that_never_had_a_cluster_says_why(
         for place in (from_store, ("--server", url)):
             shown = await asyncio.to_thread(command, "team-a/nightly", *place)
             assert (shown.exit_code, cause in shown.stdout) == (code, True), shown.output
-            assert shown.stdout.startswith("RayJob team-a/nightly, which never had a cluster: ")
+            assert shown.stdout.splitlines()[0].endswith(": RayJob team-a/nightly, which never had a cluster")
             nobody = await asyncio.to_thread(command, "team-a/nobody", *place)
             assert (nobody.exit_code, "nothing is known of a RayJob team-a/nobody" in nobody.output) == (2, True)
 
@@ -133,9 +134,9 @@ def test_every_outcome_has_words_for_a_terminal(outcome: Outcome) -> None:
     printed = io.StringIO()
     counts = Counts(attempts=3, failures=1, recovered=0)
     ReportScreen(Console(file=printed)).show(
-        Report("team-a", "train", "session_1", None, STARTED, outcome, counts, None, (), (), (), ())
+        Report("team-a", "train", "session_1", None, STARTED, outcome, counts, None, (), (), None, (), (), (), ())
     )
-    assert printed.getvalue().startswith("session of team-a/train/session_1: ")
+    assert printed.getvalue().splitlines()[0] == f"{VERDICTS[outcome]}: session team-a/train/session_1"
     assert outcome.is_well is (outcome in (Outcome.OK, Outcome.RUNNING))
 
 
@@ -156,7 +157,7 @@ async def test_a_server_answers_the_same_as_its_store(ingested_moments: Moments)
     async with golden_server(ingested_moments["final"]) as server, serving(server) as url:
         shown = await asyncio.to_thread(command, name, "--server", url)
     assert shown.exit_code == 1, shown.output
-    assert "the entrypoint of job golden-fail exited with code 7" in shown.stdout
+    assert "the driver left with exit code 7" in shown.stdout
 
 
 async def test_a_server_that_has_no_report_is_quoted_in_words(ingested_moments: Moments) -> None:

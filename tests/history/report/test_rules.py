@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from raykeeper.history import report as report_package
 from raykeeper.history.report.fingerprint import ARGUMENT_MARK
 from raykeeper.history.report.model import Confidence, Outcome, Report
 from support.ingest_scene import definition, finished_task, job_lifecycle, lifecycle, task_id
@@ -50,7 +52,7 @@ async def test_a_session_that_went_well_says_so(tmp_path: Path) -> None:
 async def test_one_exception_among_many_tasks_is_its_own_cause(tmp_path: Path) -> None:
     fine = [one for number in range(2, 30) for one in finished_task(number)]
     report = await report_of(tmp_path, [*fine, *failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("step", BOOM))])
-    assert first(report) == ("raised_exception", Confidence.CERTAIN, 1)
+    assert first(report) == ("raised_exception", Confidence.CONFIRMED, 1)
     [group] = report.groups
     assert (group.title, group.failures, group.share) == (BOOM, 1, 1 / 29)
     assert [(function.name, function.failures) for function in group.functions] == [("step", 1)]
@@ -65,7 +67,7 @@ async def test_a_failed_argument_leads_to_the_task_that_made_it(tmp_path: Path) 
     for number in (2, 3):
         events += failed(number, "TASK_EXECUTION_EXCEPTION", passed_on, name="use", seconds=9)
     report = await report_of(tmp_path, events)
-    assert first(report) == ("raised_exception", Confidence.CERTAIN, 3)
+    assert first(report) == ("raised_exception", Confidence.CONFIRMED, 3)
     assert len(report.causes) == 1
     assert "an argument of use was the error of make" in evidence(report)
     assert {group.functions[0].name for group in report.groups} == {"make", "use"}
@@ -79,7 +81,7 @@ async def test_an_error_that_a_parent_got_leads_to_its_child(tmp_path: Path) -> 
     events = failed(1, "TASK_EXECUTION_EXCEPTION", inner, name="child", seconds=5)
     events += failed(2, "TASK_EXECUTION_EXCEPTION", nested, name="parent", seconds=6)
     report = await report_of(tmp_path, events)
-    assert first(report) == ("raised_exception", Confidence.CERTAIN, 2)
+    assert first(report) == ("raised_exception", Confidence.CONFIRMED, 2)
     assert "parent asked for the result of child" in evidence(report)
 
 
@@ -93,7 +95,7 @@ async def test_a_dependency_whose_own_failure_is_missing_is_only_likely(tmp_path
 async def test_a_worker_killed_for_memory_is_named_before_its_task(error_type: str, tmp_path: Path) -> None:
     killed = worker_died("NODE_OUT_OF_MEMORY", "Task was killed due to the node running low on memory.", 9)
     report = await report_of(tmp_path, [killed, *failed(1, error_type, SOCKET, seconds=10)])
-    assert first(report) == ("out_of_memory", Confidence.CERTAIN, 1)
+    assert first(report) == ("out_of_memory", Confidence.CONFIRMED, 1)
     assert report.root_cause is not None
     assert report.root_cause.at is not None
     assert report.root_cause.at.second == 9
@@ -114,7 +116,7 @@ async def test_a_lost_node_explains_the_tasks_on_it_even_those_that_failed_befor
 
 async def test_a_node_that_ray_names_as_the_reason_is_certain(tmp_path: Path) -> None:
     events = [*node_died("UNEXPECTED_TERMINATION", "gone", 12), *failed(1, "NODE_DIED", f"node {NODE} died")]
-    assert first(await report_of(tmp_path, events)) == ("lost_node", Confidence.CERTAIN, 1)
+    assert first(await report_of(tmp_path, events)) == ("lost_node", Confidence.CONFIRMED, 1)
 
 
 async def test_a_node_that_died_an_hour_later_explains_nothing(tmp_path: Path) -> None:
@@ -133,12 +135,12 @@ async def test_a_lost_object_is_guessed_to_be_gone_with_the_node_before_it(tmp_p
     events += failed(2, "OBJECT_LOST", "Failed to retrieve object ab12", seconds=20, worker="ab" * 28, node="9a" * 28)
     report = await report_of(tmp_path, events)
     assert first(report) == ("lost_node", Confidence.LIKELY, 2)
-    assert {group.error_type: group.confidence for group in report.groups}["OBJECT_LOST"] is Confidence.GUESS
+    assert {group.error_type: group.confidence for group in report.groups}["OBJECT_LOST"] is Confidence.POSSIBLE
 
 
 async def test_a_failed_runtime_environment_is_certain(tmp_path: Path) -> None:
     report = await report_of(tmp_path, failed(1, "RUNTIME_ENV_SETUP_FAILED", "OSError: no package", worker="", node=""))
-    assert first(report) == ("failed_environment", Confidence.CERTAIN, 1)
+    assert first(report) == ("failed_environment", Confidence.CONFIRMED, 1)
 
 
 async def test_a_crashed_worker_is_likely_because_nobody_knows_why(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ async def test_methods_of_an_actor_fail_because_its_constructor_did(tmp_path: Pa
         *method(actor_task(2), "inc", called, 6),
     ]
     report = await report_of(tmp_path, events)
-    assert first(report) == ("raised_exception", Confidence.CERTAIN, 3)
+    assert first(report) == ("raised_exception", Confidence.CONFIRMED, 3)
     assert "its constructor raised" in evidence(report)
 
 
@@ -199,7 +201,7 @@ async def test_resources_that_never_come_are_certain_if_ray_says_so_and_likely_i
 ) -> None:
     told = failed(1, "TASK_UNSCHEDULABLE_ERROR", "no node has GPU", worker="", node="", requiredResources={"GPU": 8.0})
     report = await report_of(tmp_path / "told", told)
-    assert first(report) == ("unschedulable", Confidence.CERTAIN, 1)
+    assert first(report) == ("unschedulable", Confidence.CONFIRMED, 1)
     assert "required resources: GPU 8" in evidence(report)
     waited = [definition(task_id(1)), lifecycle(task_id(1), [("PENDING_NODE_ASSIGNMENT", 1)])]
     report = await report_of(tmp_path / "waited", [*waited, job_lifecycle("01000000", "FINISHED", 60 * SECOND)])
@@ -217,7 +219,7 @@ async def test_a_stopped_job_is_why_its_tasks_ended(tmp_path: Path) -> None:
     stopped = a_job("STOPPED", message="Job was intentionally stopped.")
     report = await report_of(tmp_path, [*running_task(1), ended], jobs=[stopped])
     assert report.outcome is Outcome.STOPPED
-    assert first(report) == ("ended_with_job", Confidence.CERTAIN, 1)
+    assert first(report) == ("ended_with_job", Confidence.CONFIRMED, 1)
     assert "intentionally stopped" in evidence(report)
 
 
@@ -238,7 +240,7 @@ async def test_the_exception_that_ended_the_driver_comes_before_earlier_ones_tha
     log = f'Traceback (most recent call last):\n  File "main.py", line 9\n    ray.get(x)\n{traceback_of("step", BOOM)}'
     job = a_job("FAILED", message=f"exit code 1\n{log}", driver_exit_code=1, error_type="JOB_ENTRYPOINT_COMMAND_ERROR")
     report = await report_of(tmp_path, events, jobs=[job], job="nightly")
-    assert first(report) == ("raised_exception", Confidence.CERTAIN, 1)
+    assert first(report) == ("raised_exception", Confidence.CONFIRMED, 1)
     assert report.root_cause is not None
     assert (report.root_cause.title, report.root_cause.ends_job) == (f"step raised {BOOM} (main.py:3)", True)
 
@@ -298,7 +300,7 @@ async def test_calls_of_an_actor_out_of_restarts_follow_from_the_death_of_its_wo
     calls = [*method(actor_task(2), "inc", called, 6), *method(actor_task(3), "inc", called, 7)]
     events = [*actor_died({"actorDiedErrorContext": died}, 5), *calls]
     alone = await report_of(tmp_path / "alone", events)
-    assert first(alone) == ("dead_actor", Confidence.CERTAIN, 2)
+    assert first(alone) == ("dead_actor", Confidence.LIKELY, 2)
     crash = [worker_died("SYSTEM_ERROR", "EOF", 4), *method(actor_task(1), "die", cut, 5, worker=WORKER)]
     assert first(await report_of(tmp_path / "whole", [*events, *crash])) == ("crashed_worker", Confidence.LIKELY, 3)
 
@@ -307,7 +309,7 @@ async def test_an_actor_killed_for_memory_is_named_by_its_death(tmp_path: Path) 
     died = {"reason": "WORKER_DIED", "errorMessage": DEAD.format(exit_type="NODE_OUT_OF_MEMORY")}
     called = {"errorType": "ACTOR_DIED", "errorMessage": died["errorMessage"]}
     events = [*actor_died({"actorDiedErrorContext": died}, 5), *method(actor_task(2), "inc", called, 6)]
-    assert first(await report_of(tmp_path, events)) == ("out_of_memory", Confidence.CERTAIN, 1)
+    assert first(await report_of(tmp_path, events)) == ("out_of_memory", Confidence.CONFIRMED, 1)
 
 
 async def test_a_job_that_failed_comes_before_one_that_was_stopped_earlier(tmp_path: Path) -> None:
@@ -316,3 +318,16 @@ async def test_a_job_that_failed_comes_before_one_that_was_stopped_earlier(tmp_p
     report = await report_of(tmp_path, [], jobs=[stopped, broken])
     assert report.outcome is Outcome.FAILED
     assert [cause.rule for cause in report.causes] == ["failed_entrypoint", "stopped_job"]
+
+
+def test_every_rule_that_confirms_says_what_that_rests_on() -> None:
+    """Or it passes on the cause of another failure, whose basis counts."""
+    bare = []
+    for file in sorted(Path(report_package.__file__).parent.rglob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) != "Explanation":
+                continue
+            names = {keyword.arg for keyword in call.keywords}
+            if "CONFIRMED" in ast.unparse(call) and not names & {"basis", "because_of"}:
+                bare.append(f"{file.name}:{call.lineno}")
+    assert bare == []

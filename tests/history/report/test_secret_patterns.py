@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykeeper.history.masking import MASK, PATTERNS, is_secret_name, masked_text, masked_value
+from raykeeper.history.masking import MASK, PATTERNS, is_secret_name, masked_between, masked_text, masked_value
 from support.planted_secrets import LINES, SECRETS
 
 PROSE = st.text(string.ascii_letters + " .\n\"'{}:,ıİß✓", max_size=60)
@@ -102,3 +102,28 @@ def test_other_names_are_not(name: str) -> None:
 def test_the_quick_ways_of_the_walk_find_what_the_patterns_find(text: str, secret: str) -> None:
     for whole in (text + secret, secret + text, secret):
         assert masked_value({"name": whole}) == {"name": masked_text(whole)}
+
+
+@pytest.mark.parametrize("before", ["", "(step pid=7) "])
+def test_lines_after_a_private_key_can_stay_at_their_numbers(before: str) -> None:
+    key = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBg", "kqhkiG9w0BAQEF", "-----END PRIVATE KEY-----"]
+    lines = ["password=hunter2", *(f"{before}{line}" for line in key), "ValueError: no number"]
+    masked = masked_text("\n".join(lines), keeps_lines=True).split("\n")
+    assert (len(masked), masked[-1]) == (len(lines), lines[-1])
+    assert not any(secret in "\n".join(masked) for secret in ("hunter2", "MIIE", "kqhk"))
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_a_text_that_is_cut_anywhere_shows_no_part_of_a_secret(one: int, other: int) -> None:
+    text, begin, end = "a\nlog in: password=q7Z9k2W4 now\nlast line", min(one, other), max(one, other)
+    shown = "\n".join(masked_between(text[:begin], text[begin:end], text[end:]))
+    assert not set(shown) & set("q7Z9k2W4")
+    assert shown.replace("<redacted>", "") == "".join(
+        letter for letter in text[begin:end] if letter not in "q7Z9k2W4"
+    ), "and all the rest"
+
+
+def test_a_text_that_is_cut_in_a_key_shows_none_of_it() -> None:
+    lines = ["-----BEGIN PRIVATE KEY-----", *["MIIabcdefgh"] * 20, "-----END PRIVATE KEY-----"]
+    text = "\n".join(lines)
+    assert set(masked_between(text[:60], text[60:90], text[90:])) == {"<redacted>"}

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import unescape
+from itertools import product
 from pathlib import Path
 from urllib.parse import quote, urljoin
 
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp
 from typer.testing import CliRunner
 
 from raykeeper.cli.app import app
-from raykeeper.history.commands.report import opened_whole
+from raykeeper.history.commands.subjects import opened_whole
 from raykeeper.history.http.app import make_app
 from raykeeper.history.http.keeper_api.operation import PREFIX
 from raykeeper.history.http.keeper_api.serving import OPERATIONS
@@ -46,7 +47,7 @@ class Served:
         return await ask(self.app, path)
 
     async def ids(self, kind: str) -> list[str]:
-        """Of all nodes, actors or jobs."""
+        """Of all nodes, actors, tasks or jobs."""
         answered = await self.get(f"{self.prefix}/api/v0/{kind}s?limit=10000")
         return [row[f"{kind}_id"] for row in answered.body["data"]["result"]["result"] if row[f"{kind}_id"]]
 
@@ -90,19 +91,26 @@ async def test_no_endpoint_of_rays_dashboard_tells_them(recorded_failures: Recor
 async def test_no_operation_of_our_api_tells_them(recorded_failures: RecordedFailures) -> None:
     async with serving(recorded_failures) as served:
         session = served.session
+        report = await served.get(f"{PREFIX}/sessions/{session}/jobs/{JOB}/report")
         names = {
-            "namespace": session.namespace,
-            "cluster": session.cluster,
-            "session": session.session,
-            "job": JOB,
-            "rayjob": JOB,
+            "namespace": [session.namespace],
+            "cluster": [session.cluster],
+            "session": [session.session],
+            "job": [JOB],
+            "rayjob": [JOB],
+            "node": await served.ids("node"),
+            "task": await served.ids("task"),
+            "fingerprint": [report.body["headline"]["fingerprint"]],
         }
         told = {}
         for operation in OPERATIONS:
-            for query in ("", "?text=connect", "?text=refused", "?q=connect"):
-                path = PREFIX + operation.path.format(**names) + query
-                told[path] = leaked((await served.get(path)).text)
+            kinds = _NAMES.findall(operation.path)
+            for chosen in product(*(names[kind] for kind in kinds)):
+                for query in ("", "?text=connect", "?text=refused", "?q=connect"):
+                    path = PREFIX + operation.path.format(**dict(zip(kinds, chosen, strict=True))) + query
+                    told[path] = leaked((await served.get(path)).text)
     assert {path: kinds for path, kinds in told.items() if kinds} == {}
+    assert len(told) > 4 * len(OPERATIONS)
 
 
 async def test_no_page_that_links_lead_to_tells_them(recorded_failures: RecordedFailures) -> None:
@@ -125,7 +133,7 @@ async def test_no_page_that_people_fill_in_tells_them(recorded_failures: Recorde
     async with serving(recorded_failures) as served:
         job, whole = f"{served.session}/{JOB}", str(served.session)
         asked = [
-            *(f"{served.prefix}/job/{JOB}?search={word}" for word in ("connect", "password", "key")),
+            *(f"{served.prefix}/job/{JOB}/logs?filter={word}" for word in ("connect", "password", "key")),
             *(f"{served.prefix}/search?text={word}&ignore_case=true" for word in ("connect", "password", "BEGIN")),
             *(f"/search?text={word}&ignore_case=true" for word in ("connect", "token")),
             *(f"{path}?a={quote(whole)}&b={quote(job)}" for path in ("/compare", f"{PREFIX}/compare")),

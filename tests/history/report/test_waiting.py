@@ -157,7 +157,7 @@ def test_what_a_job_waited_for_until_its_cluster_was_deleted_is_why_it_never_end
     causes = explain_all(ReportInput((), (job,), ending, waiting=[wait])).causes
     assert [(cause.rule, cause.confidence) for cause in causes] == [
         ("never_scheduled", Confidence.LIKELY),
-        ("ended_cluster", Confidence.CERTAIN),
+        ("ended_cluster", Confidence.CONFIRMED),
     ]
     in_line = Capacity(given=frozenset({frozenset({("GPU", 4.0)})}))
     causes = explain_all(ReportInput((), (job,), ending, waiting=[wait], capacity=in_line)).causes

@@ -67,7 +67,7 @@ async def test_an_exception_that_followed_from_a_childs_leads_to_the_child(how: 
     log = f'Traceback (most recent call last):\n  File "main.py", line 9\n    ray.get(x)\n{chained(how)[16:]}'
     job = a_job("FAILED", message=f"exit code 1\n{log}", driver_exit_code=1)
     report = await report_of(tmp_path, events, jobs=[job])
-    assert first(report) == ("raised_exception", f"child raised {BOOM} (main.py:3)", Confidence.CERTAIN, 2)
+    assert first(report) == ("raised_exception", f"child raised {BOOM} (main.py:3)", Confidence.CONFIRMED, 2)
     assert len(report.causes) == 1
 
 
@@ -129,7 +129,7 @@ async def test_an_actor_that_died_in_its_constructor_is_named_by_who_asked_it(tm
     assert first(report) == (
         "raised_exception",
         "Counter.__init__ raised OSError: no weights (a.py:9)",
-        Confidence.CERTAIN,
+        Confidence.CONFIRMED,
         2,
     )
 
@@ -268,7 +268,7 @@ async def test_an_environment_that_pip_could_not_make_is_told_in_pips_words(wher
 
 async def test_a_worker_that_could_not_be_started_is_certain(tmp_path: Path) -> None:
     report = await report_of(tmp_path, failed(1, "WORKER_STARTUP_FAILED", "no port is free", worker="", node=""))
-    assert first(report)[0:3] == ("unschedulable", "no worker process could be started", Confidence.CERTAIN)
+    assert first(report)[0:3] == ("unschedulable", "no worker process could be started (step)", Confidence.CONFIRMED)
 
 
 def job_of(words: str, **more: Any) -> dict[str, Any]:
@@ -280,7 +280,7 @@ async def test_a_driver_that_wraps_what_a_task_raised_leads_to_the_task(tmp_path
     again = f"{frames}ray.exceptions.RayTaskError(KeyError): {traceback_of('step', BOOM)[16:]}"
     words = f"{again}\n\n{CHAINS[0]}\n\n{frames}RuntimeError: training failed"
     report = await report_of(tmp_path, failed(1, RAISED, traceback_of("step", BOOM)), jobs=[job_of(words)])
-    assert first(report)[:3] == ("raised_exception", f"step raised {BOOM} (main.py:3)", Confidence.CERTAIN)
+    assert first(report)[:3] == ("raised_exception", f"step raised {BOOM} (main.py:3)", Confidence.CONFIRMED)
     assert "RuntimeError: training failed" in evidence(report)
 
 

@@ -4,7 +4,6 @@ and all of Ray Serve, whose calls Ray records no events of.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,14 +11,14 @@ from typing import Any
 from raykeeper.history.query.context import Row, SessionContext
 from raykeeper.history.report.failures import death_context
 from raykeeper.history.report.log_excerpts import worker_logs
-from raykeeper.history.report.model import LogSlice
+from raykeeper.history.report.model import Address, LogSlice, Who, WhoKind
+from raykeeper.history.report.naming import TRAIN_CLASS, actor_who, replica_of
 from raykeeper.history.report.sql import DEATHS
 from raykeeper.history.text import without_ansi
 
 DEATHS_LIMIT = 200
 """The first of them: what dies again and again dies of the same."""
 _LOGS_LIMIT = 10  # deaths whose logs are fetched: each costs reads of the store
-_SERVE_REPLICA = re.compile(r"SERVE_REPLICA::(?:(?P<app>[^#]*)#)?(?P<deployment>[^#]+)#(?P<replica>[^#]+)")
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class Death:
     is_detached: bool = False
     actor_death: Mapping[str, Any] = field(default_factory=dict)
     """Ray's `deathCause`: one context, by its name."""
+    rank: str = ""
+    """Its number among the workers of Ray Train, if it is one and a driver told."""
     logs: tuple[LogSlice, ...] = ()
 
     @property
@@ -61,42 +62,51 @@ class Death:
         return without_ansi(self.exit_detail or str(self.context.get("errorMessage", "")))
 
     @property
-    def who(self) -> str:
-        """As people call it: a replica of Serve, an actor by its own name, or a worker."""
-        replica = _SERVE_REPLICA.fullmatch(self.name)
-        if replica:
-            app = f" of application {replica['app']}" if replica["app"] else ""
-            return f"Serve replica {replica['replica']} of deployment {replica['deployment']}{app}"
+    def who(self) -> Who:
+        """As people call it: a deployment of Serve, an actor by its own name, or a worker."""
+        if self.rank:
+            return Who(WhoKind.RANK, self.rank)
         if self.actor_id:
-            return actor_words(self.name, self.class_name, self.actor_id)
-        return f"a worker process (pid {self.pid})" if self.pid else "a worker process"
+            return actor_who(self.name, self.class_name, self.actor_id)
+        return Who(WhoKind.PROCESS, f"with pid {self.pid}" if self.pid else "of a worker")
+
+    @property
+    def words_for_it(self) -> str:
+        """The same within a sentence."""
+        if found := replica_of(self.name):
+            return f"replica {found[1]} of {found[0].text}"
+        return self.who.text if self.actor_id else f"a worker process{f' (pid {self.pid})' if self.pid else ''}"
 
     @property
     def kind(self) -> str:
         """What dies alike: replicas of a deployment, actors of a class, workers of a job."""
-        replica = _SERVE_REPLICA.fullmatch(self.name)
-        return f"{replica['app']}#{replica['deployment']}" if replica else self.name or self.class_name or self.job_id
+        return self.who.name if replica_of(self.name) else self.name or self.class_name or self.job_id
+
+    @property
+    def address(self) -> Address:
+        return Address(actor_id=self.actor_id, worker_id=self.worker_id, node_id=self.node_id)
 
 
-def actor_words(name: str, class_name: str, actor_id: str) -> str:
-    """An actor by the name that its program gave it, or by its class."""
-    own = f"{name} ({class_name})" if name and class_name and name != class_name else name or class_name
-    return f"actor {own or actor_id}"
+async def read_deaths(context: SessionContext, job_id: str | None, ranks: Mapping[int, str]) -> tuple[Death, ...]:
+    """Those that nobody is known to have asked for, the first first; the first of them with their last words.
 
-
-async def read_deaths(context: SessionContext, job_id: str | None) -> tuple[Death, ...]:
-    """Those that nobody is known to have asked for, the first first; the first of them with their last words."""
+    `ranks` are those of Ray Train by their pids.
+    """
     rows = await context.rows(DEATHS, {"job_id": job_id, "limit": DEATHS_LIMIT})
-    deaths = [_death(row) for row in rows]
+    deaths = [_with_rank(_death(row), ranks) for row in rows]
     with_logs = [replace(one, logs=await _last_logs(context, one)) for one in deaths[:_LOGS_LIMIT]]
     return (*with_logs, *deaths[_LOGS_LIMIT:])
+
+
+def _with_rank(death: Death, ranks: Mapping[int, str]) -> Death:
+    return replace(death, rank=ranks.get(death.pid or 0, "")) if death.class_name == TRAIN_CLASS else death
 
 
 async def _last_logs(context: SessionContext, death: Death) -> tuple[LogSlice, ...]:
     return await worker_logs(context, death.node_id, death.pid) if death.node_id and death.pid else ()
 
 
-_FIELDS = frozenset(Death.__dataclass_fields__) - {"actor_death", "logs"}
+_FIELDS = frozenset(Death.__dataclass_fields__) - {"actor_death", "logs", "rank"}
 
 
 def _death(row: Row) -> Death:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +11,19 @@ import msgspec
 
 from raykeeper.history.query.context import Row
 from raykeeper.history.report.fingerprint import Fingerprint, Wrapping, fingerprint_of, headline
-from raykeeper.history.report.model import LogSlice
+from raykeeper.history.report.model import Address, LogSlice, Who
+from raykeeper.history.report.naming import called
 from raykeeper.history.text import shortened
 
 ADVICE = "Some common causes include"
 """How Ray goes on after it said that a process died."""
-_DATA_WORKER = re.compile(r"_?MapWorker\((?P<operator>.+)\)\.\w+")
-_TUNE_CLASS = "ImplicitFunc"
-"""What Ray Tune makes of a function that it trains."""
+
+
+def without_advice(said: str) -> str:
+    """What Ray says of a death, without the guesses that it adds to each."""
+    return "\n".join(line.partition(ADVICE)[0].rstrip() for line in said.split("\n"))
+
+
 WORKER_DIED = "WORKER_DIED"
 """Of a task whose worker died, and of one that ended with its job."""
 
@@ -56,19 +60,32 @@ class FailedAttempt:
     actor_end_ns: int | None = None
     actor_death: Mapping[str, Any] = field(default_factory=dict)
     """Ray's `deathCause`: one context, by its name."""
+    rank: str = ""
+    """Its number among the workers of Ray Train, if it is one and a driver told."""
     logs: tuple[LogSlice, ...] = ()
     """The ends of what it wrote, where they were fetched."""
 
     @property
-    def called(self) -> str:
-        """What its user calls it: a function, an operator of Ray Data, a trainable of Ray Tune."""
-        operator = _DATA_WORKER.fullmatch(self.function)
-        if operator:
-            return operator["operator"]
-        if self.class_name == _TUNE_CLASS and self.repr_name:
-            return f"a trial of {self.repr_name}"
-        is_internal = self.function.startswith("_") and bool(self.name)
-        return (self.name if is_internal else self.function or self.name) or "a task"
+    def who(self) -> Who:
+        """What its user calls it: a function, an actor, an operator of Ray Data, a trainable of Ray Tune."""
+        return called(
+            self.function,
+            name=self.name,
+            actor_name=self.actor_name or "",
+            class_name=self.class_name or "",
+            repr_name=self.repr_name or "",
+            rank=self.rank,
+        )
+
+    @property
+    def address(self) -> Address:
+        return Address(
+            task_id=self.task_id,
+            attempt_number=self.attempt_number,
+            actor_id=self.actor_id or "",
+            worker_id=self.worker_id or "",
+            node_id=self.node_id or "",
+        )
 
     @property
     def actor_end(self) -> Mapping[str, Any]:
@@ -86,6 +103,8 @@ class FailureSet:
     wrapping: Wrapping
     failures: int
     recovered: int
+    lost_tasks: int
+    """Tasks that failed for good, and whose last attempt is one of these."""
     first_ns: int
     last_ns: int
     functions: Mapping[str, int]
@@ -115,7 +134,7 @@ class FailureSet:
         """What the first of them said, with its values and without Ray's advice."""
         if self.error_type == WORKER_DIED and self.never_ran:
             return self.title
-        return shortened(headline(self.first.message).partition(ADVICE)[0].strip()) or self.title
+        return shortened(without_advice(headline(self.first.message)).strip()) or self.title
 
 
 def failure_sets(rows: Iterable[Row], nodes_limit: int) -> list[FailureSet]:
@@ -136,6 +155,7 @@ def _united(found: Fingerprint, rows: Sequence[Row], nodes_limit: int) -> Failur
         wrapping=Wrapping(first["wrapping"]),
         failures=sum(row["failures"] for row in rows),
         recovered=sum(row["recovered"] for row in rows),
+        lost_tasks=sum(row["lost_tasks"] for row in rows),
         first_ns=first["first_ns"],
         last_ns=max(row["last_ns"] for row in rows),
         functions=_counted(rows, "function"),

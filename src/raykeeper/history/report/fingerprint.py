@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from raykeeper.history.report.model import CodeLocation, Who
+from raykeeper.history.report.tracebacks import is_exception, tracebacks_in
 from raykeeper.history.text import without_ansi
 
 HEAD_CHARS, TAIL_CHARS = 300, 900
@@ -38,7 +40,7 @@ USER_MARK = "User exception:"
 KEPT_END = "an exception of which Ray kept the end alone: ..."
 
 _TITLE_CHARS = 240
-_ID_BYTES = 6  # few fingerprints are ever compared: those of one report
+_ID_BYTES = 8  # 100,000 kinds of failures over all sessions share one with a chance of 1 in 3,000 million
 _COLLAPSED = re.compile(COLLAPSED, re.ASCII)
 _REMOVED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+"), "<url>"),
@@ -79,6 +81,16 @@ def fingerprint_of(error_type: str, wrapping: Wrapping, digested: str) -> Finger
     return Fingerprint(hashlib.blake2b(named, digest_size=_ID_BYTES).hexdigest(), title)
 
 
+def cause_key(text: str, where: CodeLocation | None, who: Who | None) -> str:
+    """The same for a cause that differs in ids, paths, numbers, addresses or quoted values alone, in any session.
+
+    It goes by file and function, since lines move; where no line of code is known, by whom it happened to.
+    """
+    place = f"{where.file} {where.function}" if where else title_of(digest(who.text)) if who else ""
+    named = "\0".join((title_of(digest(text)), place)).encode()
+    return hashlib.blake2b(named, digest_size=_ID_BYTES).hexdigest()
+
+
 def digest(message: str) -> str:
     """The two ends of a message, with ids and numbers as zeros."""
     is_long = len(message) > HEAD_CHARS + TAIL_CHARS + len(CUT)
@@ -100,10 +112,6 @@ def title_of(digested: str) -> str:
     return line.strip()[:_TITLE_CHARS]
 
 
-_ANCHOR = re.compile(rf'  File "|\s*{ARGUMENT_MARK}|(?:\S.*)?ray::.+ \(pid=')
-"""Lines that stand above an exception. Ray leaves out frames of its own, so that a call of a task may be the last."""
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
-
 _RAY_WORDS = {
     "The object's owner has exited": "OwnerDiedError",
     "have been lost due to node failure": "ObjectLostError",
@@ -112,56 +120,26 @@ _RAY_WORDS = {
     "The worker died unexpectedly while executing this task": "WorkerCrashedError",
 }
 """Within long exceptions of Ray's own, whose names may be gone."""
-
-
 _CHAINED = re.compile(
     r"\n(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):\n"
 )
-_WRAPPER = re.compile(
-    r"(?:ray\.exceptions\.)?UserCodeException\b|(?:ray\.train\.\S*)?(?:WorkerGroupError|TrainingFailedError)\b"
-)
-"""Ray Data and Ray Train raise them from whatever a user's function raised, which is what the user looks for."""
 
 
 def headline(message: str) -> str:
-    """The exception under the last frame of a traceback; of any other text its first line.
-
-    Of one that only wraps what a user's function raised, that.
-    """
-    line = _last_exception(message)
-    *causes, _ = _CHAINED.split(without_ansi(message))
-    return (_cause_line(causes[-1]) or line) if causes and _WRAPPER.match(line) else line
-
-
-def is_exception(line: str) -> bool:
-    """Whether a line is that of an exception, as tracebacks end with."""
-    return bool(_EXCEPTION.match(line))
-
-
-def is_wrapper(exception: str) -> bool:
-    """Whether an exception only tells that another one was raised."""
-    return bool(_WRAPPER.match(exception))
-
-
-def _cause_line(part: str) -> str:
-    """The exception of a traceback that another followed from; its beginning may be cut off."""
-    told = [line.strip() for line in part.splitlines() if _EXCEPTION.match(line)]
-    return _last_exception(part) if '  File "' in part else told[-1] if told else ""
-
-
-def _last_exception(message: str) -> str:
+    """The exception that its user means, of the last traceback of a text; of any other text its first line."""
+    found = tracebacks_in(message)
+    if found:
+        return found[-1].users.error
     lines = [line for line in without_ansi(message).splitlines() if line.strip()]
-    anchors = [number for number, line in enumerate(lines) if _ANCHOR.match(line)]
-    if not anchors:
-        return _headline_of_end(lines[1:]) if lines[1:] and lines[0] == USER_MARK else lines[0].strip() if lines else ""
-    below = (line.strip() for line in lines[anchors[-1] + 1 :] if not line[0].isspace())
-    return next(below, lines[anchors[-1] if not lines[anchors[-1]][0].isspace() else 0].strip())
+    if lines[1:] and lines[0] == USER_MARK:
+        return _headline_of_end(lines[1:])
+    return lines[0].strip() if lines else ""
 
 
 def _headline_of_end(lines: Sequence[str]) -> str:
     """Of a traceback whose beginning is gone, with all its frames."""
-    told = [line for line in lines if _EXCEPTION.match(line)]
+    told = [line for line in lines if is_exception(line)]
     whole = " ".join(lines)
     known = [f"ray.exceptions.{name}: {words}" for words, name in _RAY_WORDS.items() if words in whole]
     told += known if not told else []

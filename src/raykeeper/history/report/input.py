@@ -13,12 +13,15 @@ import msgspec
 from raykeeper.history.entities.job import OPEN_STATUSES
 from raykeeper.history.report.deaths import Death
 from raykeeper.history.report.failures import FailureSet
-from raykeeper.history.report.model import Confidence, Evidence, JobOutcome
+from raykeeper.history.report.model import CodeLocation, Confidence, Evidence, Excerpt, JobOutcome, Who
 from raykeeper.history.report.pod_failures import PodFailure
+from raykeeper.history.report.serve_logs import ServeRecord
+from raykeeper.history.report.train_logs import TrainError
 from raykeeper.history.store.session_state import SessionState
 from raykeeper.layout.rayjobs import RayJobRecord
 
 Resources = Mapping[str, float]
+_BUNDLES_SHOWN = 3
 
 
 def parse_resources(text: str | None) -> Resources:
@@ -115,6 +118,20 @@ class UnmadeGroup:
     job_id: str
     bundles: tuple[Resources, ...]
 
+    @property
+    def asked(self) -> str:
+        """What its bundles asked for, in words."""
+        more = f"; and {len(self.bundles) - _BUNDLES_SHOWN} more" if len(self.bundles) > _BUNDLES_SHOWN else ""
+        return "; ".join(map(in_words, self.bundles[:_BUNDLES_SHOWN])) + more
+
+    def shortage(self, capacity: Capacity) -> str:
+        """What no node had enough of for one of its bundles."""
+        return next((short for bundle in self.bundles if (short := capacity.shortage(bundle))), "")
+
+    def in_words(self, capacity: Capacity) -> str:
+        short = self.shortage(capacity)
+        return f"its placement group was never made: it asked for {self.asked}{short and f'; {short}'}"
+
 
 @dataclass(frozen=True)
 class ReportInput:
@@ -131,6 +148,10 @@ class ReportInput:
     """Those that the report is about."""
     deaths: Sequence[Death] = ()
     """Processes that died, of which no failed task tells."""
+    serve: ServeRecord = field(default_factory=ServeRecord)
+    """What Serve's logs tell."""
+    train_errors: Sequence[TrainError] = ()
+    """What ranks of Train raised, by its logs."""
     cluster: str = ""
     """The cluster on which their end is wanted; empty for the end of the RayJobs themselves."""
 
@@ -149,6 +170,7 @@ class Explanation:
     """What a rule found: a cause of its own, or another set of failures from which these follow."""
 
     title: str
+    """One sentence with everything."""
     confidence: Confidence
     evidence: tuple[Evidence, ...]
     at_ns: int | None = None
@@ -159,3 +181,17 @@ class Explanation:
     is_intended: bool = False
     rule: str = ""
     """The name of what was found, where one rule finds several kinds; empty: the rule's own."""
+    error: str = ""
+    """The error line in its original words."""
+    where: CodeLocation | None = None
+    who: Who | None = None
+    what: str = ""
+    """To whom it happened, in a few words; empty: `who` says enough."""
+    then: str = ""
+    """The next sentence."""
+    basis: str = ""
+    """What the confidence rests on."""
+    excerpts: tuple[Excerpt, ...] = ()
+    """The lines that matter."""
+    requests: int = 0
+    """Requests to Ray Serve that failed of it."""

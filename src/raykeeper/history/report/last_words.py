@@ -1,50 +1,152 @@
-"""What a process that died wrote last: its own words, not those of Ray or of a crash handler behind them. Pure."""
+"""What a process that died wrote last: its own words, not those of Ray or of a crash handler behind them. Pure.
+
+The standard error comes before the standard output. An exception that the process itself wrote is better than its last
+line, and a line that tells of trouble better than one about progress.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from raykeeper.history.report.model import Evidence, LogSlice
-from raykeeper.history.text import shortened, without_ansi
+from raykeeper.history.report.model import Address, CodeLocation, Evidence, Excerpt, LineKind, LogSlice, ShownLine
+from raykeeper.history.report.tracebacks import crash_frame, crash_words, tracebacks_in
+from raykeeper.history.text import shortened
 
 _CRASH_HANDLER = re.compile(r"\*\*\* SIG\w+ received|Fatal Python error:|\[[^\]]*\] logging\.cc:")
 """Where the dump begins that Ray and Python write about a signal."""
-_FATAL = re.compile(r"Fatal Python error: .*")
 _OF_LOGGERS = re.compile(
     r"(?:DEBUG|INFO)\b.*\d{4}-\d\d-\d\d|\d{4}-\d\d-\d\d.*\b(?:DEBUG|INFO)\b|\[\d{4}-\d\d-\d\d [^\]]*\] \w+\.cc:"
+    r"|Reporting training result \d"
 )
 """Lines that loggers write when all is well, and those of Ray's core."""
+_AT_EXIT = re.compile(r"resource_tracker|leaked (?:semaphore|shared_memory)|^\s*warnings\.warn\(|\bUserWarning:")
+"""What Python adds behind the words of a program that is at its end."""
+_TROUBLE = re.compile(
+    r"error|exception|fail|fatal|abort|corrupt|\blost\b|refuse|cannot|can't|could not|out of memory|oom\b|denied|kill"
+    r"|invalid|panic|segv|segfault|signal|assert|time(?:d )?out|no space|not found|missing|overflow|\bnan\b|unable"
+    r"|crash|giv(?:e|ing) up|illegal|exceed|leaving|broken|\bbad\b",
+    re.IGNORECASE,
+)
+MARKER = re.compile(r":(?:job_id|actor_name|task_name):")
+"""Lines by which Ray's log monitor knows whose output follows; its own pages hide them too."""
+_PROGRESS = re.compile(
+    r"\d+%\||\bit/s\b|\d+(?:\.\d+)?%|^\s*(?:epoch|step|iter\w*|batch|load\w*|download\w*|start\w*|finish\w*|done)\b",
+    re.IGNORECASE,
+)
+"""What programs write while all goes well, some of them to their standard error."""
+_NEAR = 12
+"""Lines before the last among which trouble is looked for."""
 _LINES = 8
+_BEFORE = 3
+"""Lines before the one that tells most: of an exception that others followed from, the frame that raised it."""
 
 
-def last_line_of(logs: Sequence[LogSlice]) -> str:
-    """The last line that the process wrote to its standard error; of a bare crash, what Python calls it."""
-    own, dump = _parts(logs)
-    fatal = _FATAL.search(dump)
-    return shortened(own[-1].strip()) if own else fatal[0] if fatal else ""
+@dataclass(frozen=True)
+class LastWords:
+    """The line that tells most, and where."""
+
+    text: str = ""
+    where: CodeLocation | None = None
+    is_error: bool = False
+    """It tells of trouble: else it is only the last that the process wrote."""
+    excerpts: tuple[Excerpt, ...] = ()
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The excerpts as plain facts."""
+        return tuple(
+            Evidence("log", "\n".join([f"{one.address.file}:", *(line.text for line in one.lines)]), None, one.address)
+            for one in self.excerpts
+        )
 
 
-def last_words_of(logs: Sequence[LogSlice]) -> tuple[Evidence, ...]:
-    """The last lines of the process, those of its standard error first."""
-    own, _ = _parts(logs)
-    errors = [Evidence("log", "\n".join([f"{_errors(logs)[0].file}:", *own[-_LINES:]]))] if own else []
-    output = [(log.file, _lines(log.text)[-_LINES:]) for log in logs if not log.file.endswith(".err")]
-    return (*errors, *(Evidence("log", "\n".join([f"{file}:", *lines])) for file, lines in output if lines))
+def last_words(logs: Sequence[LogSlice]) -> LastWords:
+    """Of what a process wrote to its standard error and output."""
+    errors = [log for log in logs if log.file.endswith(".err")]
+    others = [log for log in logs if not log.file.endswith(".err")]
+    said = [_said(log) for log in (*errors, *others)]
+    found = next((one for one in said if one.is_error), None) or next((one for one in said if one.text), LastWords())
+    crash = next((dump for log in errors if (dump := _parts(log)[1])), "")
+    frame = crash_frame(crash)
+    if not found.text or not found.is_error:
+        found = replace(
+            found, text=crash_words(crash) or found.text, is_error=bool(crash_words(crash)) or found.is_error
+        )
+    where = found.where or (frame.location if frame else None)
+    return replace(found, where=where, excerpts=tuple(excerpt for one in said for excerpt in one.excerpts))
 
 
-def _parts(logs: Sequence[LogSlice]) -> tuple[list[str], str]:
-    """The lines of the process's standard error that are its own, and the dump of a crash handler behind them."""
-    text = "\n".join(log.text for log in _errors(logs))
-    crash = _CRASH_HANDLER.search(text)
-    own, dump = (text[: crash.start()], text[crash.start() :]) if crash else (text, "")
-    return _lines(own), dump
+def _said(log: LogSlice) -> LastWords:
+    """Of one file."""
+    own, _ = _parts(log)
+    lines = [(number, line) for number, line in enumerate(own.split("\n")) if _is_own(line)]
+    if not lines:
+        return LastWords()
+    trace = _trace(own)
+    if trace is not None:
+        number, text, where = trace
+        return LastWords(
+            shortened(text), where, is_error=True, excerpts=(_excerpt(log, lines, number, LineKind.ERROR),)
+        )
+    telling = [(number, line) for number, line in lines[-_NEAR:] if _TROUBLE.search(line)]
+    number, text = (telling or lines)[-1]
+    is_error = bool(telling) or (log.file.endswith(".err") and not _PROGRESS.search(text))
+    kind = LineKind.ERROR if is_error else LineKind.LOG
+    return LastWords(shortened(text.strip()), None, is_error, (_excerpt(log, lines, number, kind),))
 
 
-def _errors(logs: Sequence[LogSlice]) -> list[LogSlice]:
-    return [log for log in logs if log.file.endswith(".err")]
+def _trace(own: str) -> tuple[int, str, CodeLocation | None] | None:
+    """The exception that the process wrote at its end, the number of its line, and where it was raised."""
+    found = [one for one in tracebacks_in(own) if not one.is_noise]
+    if not found:
+        return None
+    raised = found[-1].users
+    after = [line for line in own.split("\n")[found[-1].last.last + 1 :] if _is_own(line)]
+    frame = raised.users_frame
+    return (raised.last, raised.error, frame.location if frame else None) if len(after) <= _NEAR else None
 
 
-def _lines(text: str) -> list[str]:
-    lines = without_ansi(text).splitlines()
-    return [line for line in lines if line.strip() and not _OF_LOGGERS.match(line)]
+def _excerpt(log: LogSlice, lines: Sequence[tuple[int, str]], telling: int, kind: LineKind) -> Excerpt:
+    """The last lines, or those around the one that tells most, where that is before them."""
+    place = next(place for place, (number, _) in enumerate(lines) if number == telling)
+    begin = max(0, min(place - _BEFORE, len(lines) - _LINES))
+    shown = lines[begin : begin + _LINES]
+    first = log.line
+    made = tuple(
+        ShownLine(
+            shortened(text.rstrip()),
+            kind if number == telling else LineKind.LOG,
+            None if first is None else first + number,
+        )
+        for number, text in shown
+    )
+    return Excerpt(log.file, made, line_address(log, telling))
+
+
+def line_address(log: LogSlice, number: int) -> Address:
+    """Of a line of what was read of a file, by its number there, from 0."""
+    return Address(
+        node_id=log.node_id,
+        file=log.file,
+        offset=log.offset,
+        line=None if log.line is None else log.line + number,
+    )
+
+
+def _parts(log: LogSlice) -> tuple[str, str]:
+    """What the process itself wrote, and the dump of a crash handler behind it."""
+    crash = _CRASH_HANDLER.search(log.text)
+    return (log.text[: crash.start()], log.text[crash.start() :]) if crash else (log.text, "")
+
+
+def without_markers(log: LogSlice) -> LogSlice:
+    """Without the lines by which Ray knows whose output follows."""
+    lines = log.text.splitlines(keepends=True)
+    return replace(log, text="".join(line for line in lines if not MARKER.match(line)))
+
+
+def _is_own(line: str) -> bool:
+    is_others = _OF_LOGGERS.match(line) or _AT_EXIT.search(line) or MARKER.match(line)
+    return bool(line.strip()) and not is_others

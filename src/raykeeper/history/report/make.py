@@ -18,23 +18,24 @@ from raykeeper.history.report.deaths import read_deaths
 from raykeeper.history.report.failures import AttemptKey, FailedAttempt, FailureSet, failed_attempt, failure_sets
 from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.input import Capacity, Ending, Kubernetes, ReportInput, UnmadeGroup, Waiting, capacity_of
-from raykeeper.history.report.log_excerpts import driver_log, log_slices
+from raykeeper.history.report.log_excerpts import data_texts, driver_log, log_slices
 from raykeeper.history.report.model import (
     JobOutcome,
-    Outcome,
     Report,
     Unknown,
 )
+from raykeeper.history.report.naming import TRAIN_CLASS, ranks_in
 from raykeeper.history.report.pod_failures import pod_failures_of
-from raykeeper.history.report.rules.drivers import told_by_message, with_driver_words
+from raykeeper.history.report.rules.drivers import told_by_message, with_whole_words
+from raykeeper.history.report.serve_logs import read_serve
 from raykeeper.history.report.shape import (
     counts_of,
     example_of,
     group_of,
+    headline_of,
     job_outcome,
     outcome_of,
-    uncoloured,
-    uncoloured_log,
+    readable,
 )
 from raykeeper.history.report.sql import (
     COUNTED_ATTEMPTS,
@@ -46,6 +47,8 @@ from raykeeper.history.report.sql import (
     UNDEFINED_ATTEMPTS,
     WAITING,
 )
+from raykeeper.history.report.tracebacks import is_wrapper
+from raykeeper.history.report.train_logs import read_train
 from raykeeper.history.report.unknowns import (
     unknowns_of,
     unknowns_of_definitions,
@@ -145,7 +148,7 @@ async def _with_driver_logs(context: SessionContext, jobs: Sequence[Job]) -> tup
     """The jobs; the first of those that failed with the end of their drivers' logs, without colours."""
     failed = [job.submission_id for job in jobs if job.status == "FAILED" and job.submission_id][:_DRIVER_LOGS_LIMIT]
     logs = {name: await driver_log(context, name) for name in failed}
-    return tuple(replace(job_outcome(job), log=uncoloured_log(logs.get(job.submission_id or ""))) for job in jobs)
+    return tuple(replace(job_outcome(job), log=logs.get(job.submission_id or "")) for job in jobs)
 
 
 __all__ = ["GROUPS_LIMIT", "JobUnknown", "find_report", "make_report"]
@@ -172,8 +175,9 @@ async def make_report(context: SessionContext, job: str | None = None) -> Report
     """The report on a session, or on the job or RayJob of that name. Raises JobUnknown."""
     facts = await context.kube_facts()
     scope = await _find_scope(context, job, facts.rayjobs)
+    ranks = ranks_in("\n".join(job.log.text for job in scope.jobs if job.log))
     [counted] = await context.rows(COUNTED_ATTEMPTS, {"job_id": scope.job_id})
-    sets = await _failure_sets(context, scope)
+    sets = await _failure_sets(context, scope, ranks)
     ending = Ending.of(context.session.state, counted["cut_off"])
     kubernetes, cluster = _kubernetes(context, facts), context.session.id.cluster
     lost = lost_heads(node_lives(context.session.nodes, context.session.ends))
@@ -184,7 +188,9 @@ async def make_report(context: SessionContext, job: str | None = None) -> Report
         kubernetes,
         lost_heads=lost,
         rayjobs=scope.rayjobs,
-        deaths=await read_deaths(context, scope.job_id),
+        deaths=await read_deaths(context, scope.job_id, ranks),
+        serve=await read_serve(context, scope.job_id),
+        train_errors=await read_train(context, scope.job_id),
         cluster=cluster,
     )
     explained = explain_all(await _with_waiting(context, report_input, scope.job_id))
@@ -199,6 +205,9 @@ async def make_report(context: SessionContext, job: str | None = None) -> Report
         as_of=session.as_of,
         outcome=outcome,
         counts=counts_of(counted["attempts"], counted["failures"], sets, groups),
+        headline=None if outcome.is_well else headline_of(explained),
+        excerpts=() if outcome.is_well else explained.details[0].excerpts,
+        steps=() if outcome.is_well else explained.details[0].steps,
         root_cause=None if outcome.is_well else next(iter(explained.causes), None),
         causes=explained.causes,
         groups=tuple(replace(group, example=example_of(one.first)) for group, one in zip(groups, sets, strict=False)),
@@ -208,7 +217,7 @@ async def make_report(context: SessionContext, job: str | None = None) -> Report
     return masked_value(report)
 
 
-async def _failure_sets(context: SessionContext, scope: Scope) -> list[FailureSet]:
+async def _failure_sets(context: SessionContext, scope: Scope, ranks: Mapping[int, str]) -> list[FailureSet]:
     """The most frequent first, with the earliest of the rarer ones at the end: they may be why."""
     params = {
         "job_id": scope.job_id,
@@ -225,11 +234,18 @@ async def _failure_sets(context: SessionContext, scope: Scope) -> list[FailureSe
     ids = sorted({one.first.task_id for one in sets})
     rows = await context.rows(FIRST_FAILURES, {"task_ids": ids, "message_limit": _MESSAGE_CHARS, "cut": CUT})
     firsts = {_key(attempt): attempt for attempt in map(failed_attempt, rows)}
-    told = [replace(one, first=uncoloured(firsts.get(_key(one.first), one.first))) for one in sets]
-    whole = [with_driver_words(one, scope.jobs) for one in told]
+    told = [replace(one, first=_known(firsts.get(_key(one.first), one.first), ranks)) for one in sets]
+    texts = await data_texts(context) if any(is_wrapper(one.words) for one in told) else []
+    whole = [with_whole_words(one, scope.jobs, texts) for one in told]
     logs = [await log_slices(context, one.first) for one in whole[:_LOGS_LIMIT]]
     with_logs = [replace(one, first=replace(one.first, logs=found)) for one, found in zip(whole, logs, strict=False)]
     return [*with_logs, *whole[_LOGS_LIMIT:]]
+
+
+def _known(first: FailedAttempt, ranks: Mapping[int, str]) -> FailedAttempt:
+    """Without colours, and with its rank if it is of Ray Train."""
+    is_of_train = first.class_name == TRAIN_CLASS
+    return replace(readable(first), rank=ranks.get(first.pid or 0, "") if is_of_train else "")
 
 
 async def _with_waiting(context: SessionContext, report_input: ReportInput, job_id: str | None) -> ReportInput:
@@ -260,34 +276,31 @@ async def _unknown(context: SessionContext, scope: Scope, facts: KubeFacts) -> t
     return tuple(Unknown(what, text) for what, text in found)
 
 
-REPORTS_LIMIT = 10  # jobs whose root cause is looked for; of the others their own message has to do
+REPORTS_LIMIT = 10
+"""Jobs whose root cause is looked for where somebody waits for it; of the others their own message has to do."""
 _FAILED = ("FAILED", "STOPPED")
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """How a job went, and its root cause, in short."""
+async def reports_on_jobs(
+    context: SessionContext, statuses: Mapping[str, str], limit: int = REPORTS_LIMIT
+) -> dict[str, Report | None]:
+    """By their names, those on jobs that did not go well: that failed first, then those in which something failed.
 
-    outcome: Outcome
-    cause: str
-
-
-async def verdicts_on_jobs(context: SessionContext, statuses: Mapping[str, str]) -> dict[str, Verdict]:
-    """By their names, the jobs that did not go well: those that failed first, then those in which something failed."""
+    Beyond the limit there is none: nobody knows how such a job went.
+    """
     ids = {job.name: job.job_id for job in await session_jobs(context)}
     troubled = {row["job_id"] for row in await context.rows(TROUBLED_JOBS)}
     failed = [name for name, status in statuses.items() if name and status == "FAILED"]
     others = [name for name in statuses if name and name not in failed and ids.get(name) in troubled]
-    verdicts = {}
-    for name in [*failed, *others][:REPORTS_LIMIT]:
-        report = await find_report(context, name)
-        if report.root_cause:
-            verdicts[name] = Verdict(report.outcome, report.root_cause.title)
-    return verdicts
+    wanted = [*failed, *others]
+    reports = {name: await find_report(context, name) for name in wanted[:limit]}
+    return {name: reports.get(name) for name in wanted}
 
 
-def why_in_one_line(status: str, message: str | None, verdict: Verdict | None = None) -> str:
+def why_in_one_line(status: str, message: str | None, report: Report | None = None) -> str:
     """The cause where one is known, else what the job's own message says that its driver raised or wrote last."""
-    if verdict is not None or status not in _FAILED:
-        return verdict.cause if verdict else ""
+    if report is not None and report.root_cause is not None:
+        return report.root_cause.title
+    if status not in _FAILED:
+        return ""
     return shortened(told_by_message(without_ansi(message or "")))

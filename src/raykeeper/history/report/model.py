@@ -29,12 +29,52 @@ class Outcome(StrEnum):
 class Confidence(StrEnum):
     """How sure a cause is, by the rule that found it."""
 
-    CERTAIN = "certain"
-    """Ray itself says so."""
+    CONFIRMED = "confirmed"
+    """Somebody who knows says so: an exception with its line, Ray of its own deeds, Kubernetes of its pods."""
     LIKELY = "likely"
-    """It fits in place and time, and nothing else does."""
-    GUESS = "guess"
+    """It fits in place and time, and nothing else does; such are the last words of a process that died."""
+    POSSIBLE = "possible"
     """Nothing better is known."""
+
+
+@dataclass(frozen=True)
+class CodeLocation:
+    """A line of code."""
+
+    file: str
+    """Its name without folders."""
+    line: int
+    function: str = ""
+    path: str = ""
+    """As the traceback has it, on the machine where it ran."""
+
+    @property
+    def text(self) -> str:
+        """`train.py:34`."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a piece of evidence can be looked at. Members that say nothing are empty."""
+
+    job: str = ""
+    """The job's submission id, or its job id."""
+    task_id: str = ""
+    attempt_number: int | None = None
+    actor_id: str = ""
+    worker_id: str = ""
+    node_id: str = ""
+    file: str = ""
+    """A log file of that node, below Ray's `logs/`."""
+    offset: int | None = None
+    """A byte of that file where a line begins, at most some kilobytes before."""
+    line: int | None = None
+    """Its number in that file, from 1; None in a file so long that nobody counted: then see `offset`."""
+    pod: str = ""
+
+
+NOWHERE = Address()
 
 
 @dataclass(frozen=True)
@@ -42,9 +82,118 @@ class Evidence:
     """One recorded fact that a cause rests on."""
 
     source: str
-    """Where it is recorded: task, worker, node, actor, job, session, pod, rayjob or kubernetes (an Event)."""
+    """Where it is recorded: task, worker, node, actor, job, log, session, pod, rayjob or kubernetes (an Event)."""
     text: str
     at: datetime | None = None
+    address: Address = NOWHERE
+
+
+class WhoKind(StrEnum):
+    """What failed, by the words of whoever wrote the program."""
+
+    TASK = "task"
+    ACTOR = "actor"
+    OPERATOR = "operator"
+    """Of Ray Data."""
+    RANK = "rank"
+    """Of Ray Train."""
+    TRIAL = "trial"
+    """Of Ray Tune."""
+    DEPLOYMENT = "deployment"
+    """Of Ray Serve."""
+    APPLICATION = "application"
+    """Of Ray Serve."""
+    DRIVER = "driver"
+    PROCESS = "process"
+    NODE = "node"
+    POD = "pod"
+    JOB = "job"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True)
+class Who:
+    """What failed, by the name that its user knows."""
+
+    kind: WhoKind
+    name: str
+    """`parse`, `trainer-2 (Trainer)`, `Map(parse)`, `1`, `objective`, `Model`."""
+
+    @property
+    def text(self) -> str:
+        """`actor trainer-2 (Trainer)`."""
+        return f"{_KIND_WORDS.get(self.kind, self.kind.value)} {self.name}".strip()
+
+
+_KIND_WORDS = {
+    WhoKind.OPERATOR: "Ray Data operator",
+    WhoKind.RANK: "Ray Train rank",
+    WhoKind.TRIAL: "Ray Tune trial of",
+    WhoKind.DEPLOYMENT: "Ray Serve deployment",
+    WhoKind.APPLICATION: "Ray Serve application",
+    WhoKind.DRIVER: "the driver",
+    WhoKind.CLUSTER: "the cluster",
+}
+
+
+class LineKind(StrEnum):
+    """What a line that matters is."""
+
+    ERROR = "error"
+    """The one that the headline is made of."""
+    OWN = "own"
+    """A frame of the user's code, or its source."""
+    FOLDED = "folded"
+    """Stands for frames of Ray and other packages."""
+    LOG = "log"
+
+
+@dataclass(frozen=True)
+class ShownLine:
+    text: str
+    kind: LineKind = LineKind.LOG
+    number: int | None = None
+    """In its file, from 1; None where it is no line of a file, or nobody counted."""
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Lines that matter, out of one place."""
+
+    title: str
+    """`traceback of parse`, `last words of actor trainer-2`, `driver log`."""
+    lines: tuple[ShownLine, ...]
+    address: Address = NOWHERE
+    """Of its first line."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step from the cause to the end of the job."""
+
+    text: str
+    at: datetime | None = None
+    address: Address = NOWHERE
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a person reads first."""
+
+    text: str
+    """The user's own error line in its original words; else what happened, in one sentence."""
+    what: str
+    """To whom it happened, in a few words: `Ray Data operator Map(parse)`, `actor trainer-2 died in Trainer.step`."""
+    where: CodeLocation | None
+    """The line of the user's code that raised it."""
+    who: Who | None
+    then: str
+    """The next sentence: what the driver gave up for, how many requests failed; empty where there is none."""
+    confidence: Confidence
+    basis: str
+    """What the confidence rests on, in one sentence."""
+    fingerprint: str
+    """That of the cause: the same for the same failure in other jobs and sessions."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +202,26 @@ class Cause:
 
     rule: str
     title: str
+    """One sentence with everything: who, what, where."""
     confidence: Confidence
     at: datetime | None
     evidence: tuple[Evidence, ...]
+    fingerprint: str = ""
+    """A key: the same for the same failure in other jobs and sessions."""
+    error: str = ""
+    """The error line in its original words; empty where there is none."""
+    where: CodeLocation | None = None
+    who: Who | None = None
     explains: tuple[str, ...] = ()
-    """Fingerprints of the failures that follow from it."""
+    """Fingerprints of the groups of failed attempts that follow from it."""
     failures: int = 0
     """Attempts that failed of it."""
+    recovered: int = 0
+    """Of these, attempts whose task finished after another try."""
     deaths: int = 0
     """Processes that died of it, and of which no failed attempt tells."""
+    requests: int = 0
+    """Requests to Ray Serve that failed of it."""
     is_intended: bool = False
     """The program or its user asked for it."""
     ends_job: bool = False
@@ -75,6 +235,10 @@ class LogSlice:
     node_id: str
     file: str
     text: str
+    offset: int | None = None
+    """Of its first byte in the file."""
+    line: int | None = None
+    """Number of its first line, from 1; None in a file so long that nobody counted."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +341,12 @@ class Report:
     as_of: datetime
     outcome: Outcome
     counts: Counts
+    headline: Headline | None
+    """What a person reads first; None where nothing failed."""
+    excerpts: tuple[Excerpt, ...]
+    """The lines that matter for it: the user's frames, the last words of a process, the driver's log."""
+    steps: tuple[Step, ...]
+    """From the root cause to the end of the job."""
     root_cause: Cause | None
     causes: tuple[Cause, ...]
     """The root cause first, then what else failed."""

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from raykeeper.history.entities.job import OPEN_STATUSES, Job
+from raykeeper.history.masking import masked_text
 from raykeeper.history.report.causes import Explained
 from raykeeper.history.report.failures import FailedAttempt, FailureSet
+from raykeeper.history.report.last_words import without_markers
 from raykeeper.history.report.model import (
     Cause,
     Counts,
     Example,
     FailureGroup,
     FunctionFailures,
+    Headline,
     JobOutcome,
-    LogSlice,
     Outcome,
 )
 from raykeeper.history.report.rules.rayjobs import RAYJOB_FAILURES
+from raykeeper.history.report.rules.train import FAILED_RANK
 from raykeeper.history.text import counted, without_ansi
 from raykeeper.times import from_ns
 
@@ -37,8 +40,10 @@ def outcome_of(
     if statuses and statuses <= {"STOPPED", "SUCCEEDED"} and "STOPPED" in statuses:
         return Outcome.STOPPED
     lasting = {one.id for one in sets if one.failures > one.recovered}
-    is_lost = any(not (cause.explains or cause.deaths) for cause in unintended)  # the cluster was, or never came up
-    has_deaths = any(cause.deaths for cause in unintended)
+    is_lost = any(
+        not (cause.explains or _is_within(cause)) for cause in unintended
+    )  # the cluster was, or never came up
+    has_deaths = any(cause.deaths or cause.requests or _is_lasting_rank(cause) for cause in unintended)
     if not is_lost and not has_deaths and not any(lasting.intersection(cause.explains) for cause in unintended):
         return Outcome.RUNNING if is_open else Outcome.OK
     if is_open and (jobs or has_deaths) and not is_lost:
@@ -47,10 +52,37 @@ def outcome_of(
     return Outcome.WITH_FAILURES if is_success else Outcome.FAILED
 
 
+def _is_within(cause: Cause) -> bool:
+    """Whether it struck what no failed task tells of, within a cluster that was well."""
+    return bool(cause.deaths or cause.requests) or cause.rule == FAILED_RANK
+
+
+def _is_lasting_rank(cause: Cause) -> bool:
+    return cause.rule == FAILED_RANK and cause.failures > cause.recovered
+
+
+def headline_of(explained: Explained) -> Headline | None:
+    """Of the first cause."""
+    if not explained.causes:
+        return None
+    cause, details = explained.causes[0], explained.details[0]
+    return Headline(
+        text=cause.error or cause.title,
+        what=details.what,
+        where=cause.where,
+        who=cause.who,
+        then=details.then,
+        confidence=cause.confidence,
+        basis=details.basis,
+        fingerprint=cause.fingerprint,
+    )
+
+
 def how_often(cause: Cause) -> str:
     """How many failed or died of it, to stand behind other words."""
     failures = f", {counted(cause.failures, 'failure')}" if cause.failures else ""
-    return failures + (f", {counted(cause.deaths, 'process death')}" if cause.deaths else "")
+    requests = f", {counted(cause.requests, 'failed request')}" if cause.requests else ""
+    return failures + (f", {counted(cause.deaths, 'process death')}" if cause.deaths else "") + requests
 
 
 def group_of(one: FailureSet, explained: Explained, attempts: int) -> FailureGroup:
@@ -82,7 +114,7 @@ def example_of(first: FailedAttempt) -> Example:
         node_id=first.node_id,
         worker_id=first.worker_id,
         actor_id=first.actor_id,
-        logs=first.logs,
+        logs=tuple(map(without_markers, first.logs)),
     )
 
 
@@ -97,7 +129,7 @@ def job_outcome(job: Job) -> JobOutcome:
         submission_id=job.submission_id,
         status=job.status,
         error_type=job.error_type,
-        message=job.message,
+        message=_text(job.message),
         exit_code=job.exit_code,
         entrypoint=job.entrypoint,
         started_at=job.started_at,
@@ -106,14 +138,10 @@ def job_outcome(job: Job) -> JobOutcome:
     )
 
 
-def uncoloured(attempt: FailedAttempt) -> FailedAttempt:
-    """Without the colours that Ray writes into errors."""
+def readable(attempt: FailedAttempt) -> FailedAttempt:
+    """Without secrets, and without the colours that Ray writes into errors."""
     return replace(attempt, message=_text(attempt.message) or "", exit_detail=_text(attempt.exit_detail))
 
 
-def uncoloured_log(log: LogSlice | None) -> LogSlice | None:
-    return log and replace(log, text=_text(log.text) or "")
-
-
 def _text(message: str | None) -> str | None:
-    return None if message is None else without_ansi(message)
+    return None if message is None else masked_text(without_ansi(message), keeps_lines=True)

@@ -45,7 +45,8 @@ NEVER_RAN = "start_ns IS NULL AND worker_id IS NULL AND pending_node_assignment_
 GROUPED_FAILURES = f"""
     WITH failed AS (
         SELECT task_id, attempt_number, job_id, func_or_class_name, error_type, closed_by, end_ns, node_id, worker_id,
-               {NEVER_RAN} AS never_ran, coalesce(error_message, '') AS message
+               {NEVER_RAN} AS never_ran, coalesce(error_message, '') AS message,
+               attempt_number = max(attempt_number) OVER (PARTITION BY task_id) AS is_last
         FROM unfinished_tasks WHERE state = 'FAILED' AND {IN_SCOPE}
     ),
     tried_again AS (SELECT DISTINCT task_id FROM task_list WHERE state = 'FINISHED' AND attempt_number > 0),
@@ -54,6 +55,7 @@ GROUPED_FAILURES = f"""
         SELECT error_type, failed.closed_by, never_ran, func_or_class_name AS function, exit_type AS worker_exit,
                lost_nodes.node_id IS NOT NULL AS has_lost_node, {WRAPPING} AS wrapping, {DIGEST} AS digest,
                count(*) AS failures, count(tried_again.task_id) AS recovered,
+               count(*) FILTER (is_last AND tried_again.task_id IS NULL) AS lost_tasks,
                min(failed.end_ns) AS first_ns, max(failed.end_ns) AS last_ns,
                arg_min({{'task_id': failed.task_id, 'attempt_number': attempt_number}},
                        {{'ns': failed.end_ns, 'task_id': failed.task_id}}) AS first,
@@ -80,7 +82,7 @@ FIRST_FAILURES = """
            CASE WHEN length(t.error_message) <= $message_limit THEN t.error_message
                 ELSE left(t.error_message, $message_limit // 4) || $cut
                      || right(t.error_message, $message_limit - $message_limit // 4) END AS message,
-           w.exit_type, w.exit_detail, w.end_ns AS worker_end_ns, w.pid,
+           w.exit_type, w.exit_detail, w.end_ns AS worker_end_ns, coalesce(w.pid, a.pid) AS pid,
            n.end_ns AS node_end_ns, n.node_ip, n.death_reason, n.death_message,
            a.class_name, a.name AS actor_name, a.repr_name, a.death_cause, a.end_ns AS actor_end_ns
     FROM unfinished_tasks AS t
@@ -144,5 +146,6 @@ TROUBLED_JOBS = f"""
     SELECT job_id FROM unfinished_tasks WHERE state = 'FAILED'
     UNION SELECT job_id FROM workers WHERE {_UNASKED_EXITS}
     UNION SELECT job_id FROM actors WHERE death_cause IS NOT NULL AND NOT regexp_matches(death_cause, {_ASKED_FOR})
+    UNION SELECT job_id FROM actors WHERE name LIKE 'SERVE_%' OR class_name = 'TrainController'
 """  # noqa: S608 - made of constants
-"""Jobs in which something failed or died, perhaps by intention: their reports tell."""
+"""Jobs in which something failed or died, perhaps by intention, and those that served or trained: reports tell."""

@@ -16,6 +16,7 @@ from raykeeper.history.report.input import Kubernetes, ReportInput
 from raykeeper.history.report.model import Cause, Counts, Outcome, Report, Unknown
 from raykeeper.history.report.pod_failures import pod_failures_of
 from raykeeper.history.report.rules.rayjobs import rayjob_wait
+from raykeeper.history.report.shape import headline_of
 from raykeeper.history.store.kube_facts import KubeFacts, incarnations_of, read_facts
 from raykeeper.history.store.rayjobs import RayJobReader
 from raykeeper.layout.keys import SessionId
@@ -86,7 +87,8 @@ def why_without_cluster(record: RayJobRecord) -> str:
 def _report(
     namespace: str, cluster: str, job: str | None, about: ReportInput, as_of: datetime, *, is_over: bool
 ) -> Report:
-    causes = explain_all(about).causes
+    explained = explain_all(about)
+    causes = explained.causes
     outcome = _outcome(causes, is_over=is_over)
     report = Report(
         namespace=namespace,
@@ -96,6 +98,9 @@ def _report(
         as_of=as_of,
         outcome=outcome,
         counts=Counts(0, 0, 0),
+        headline=headline_of(explained),
+        excerpts=(),
+        steps=explained.details[0].steps if causes else (),
         root_cause=causes[0] if causes else None,
         causes=causes or _waits(about.rayjobs),
         groups=(),

@@ -1,23 +1,28 @@
-"""What a driver said last, which failure of its tasks that was about, and the names of Ray's own exceptions. Pure."""
+"""How a driver ended: its last traceback, which failure of its tasks that was about, and what Ray relayed of others.
+Pure.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from raykeeper.history.report.failures import FailureSet
-from raykeeper.history.report.fingerprint import (
-    USER_MARK,
-    Wrapping,
-    digest,
-    headline,
+from raykeeper.history.report.fingerprint import USER_MARK, Wrapping, digest, headline, title_of
+from raykeeper.history.report.model import JobOutcome
+from raykeeper.history.report.tracebacks import (
+    Frame,
+    Raised,
+    Traceback,
+    frame_in,
     is_exception,
     is_wrapper,
-    title_of,
+    tracebacks_in,
+    user_location,
 )
-from raykeeper.history.report.model import JobOutcome
-from raykeeper.history.report.tracebacks import user_frame
+from raykeeper.history.text import without_ansi
 
 _RAY_EXCEPTION = re.compile(r"ray\.exceptions\.(\w+)")
 _LOST_OBJECTS = ("OBJECT_", "OWNER_DIED", "OUT_OF_DISK_ERROR")
@@ -69,145 +74,155 @@ def told_of(name: str | None, sets: Sequence[FailureSet], words: str = "") -> li
     return [one for one in of_actors if (one.first.actor_id or "") in words] or of_actors
 
 
-_FRAME = '  File "'
-_TRACEBACK = "Traceback (most recent call last):"
 _HEADING = "Job entrypoint command failed with exit code"
 """How Ray begins the message of a job, before the driver's last lines."""
-_RELAYED_LINE = re.compile(r"\((?:raylet\b|[^\n]{1,300}?\bpid=\d)[^)\n]*\) ?(?P<text>.*)")
+_RELAYED_LINE = re.compile(r"\((?P<label>raylet\b|[^\n]{0,300}?\bpid=\d+)[^)\n]*\) ?(?P<text>.*)")
 """A line that Ray wrote into the driver's log for others: `(raylet) Task fetch failed`, `(step pid=7) ...`."""
+_REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
 _CALL = re.compile(r"\(pid=\d+, ip=[^\n]*\)(?=\n)")
 """Which process of a task an error is about, as Ray writes it above the frames."""
 _FOLLOWED_BY = re.compile(r"\n\n(?:The above exception was|During handling of|Traceback )")
 _END_CHARS = 300
-_OF_RAY = re.compile(r"^Running entrypoint for job |^\d{4}-\d\d-\d\d .*\bINFO\b")
+_OF_RAY = re.compile(r"^Running entrypoint for job |^\d{4}-\d\d-\d\d .*\bINFO\b|^INFO \d{4}-\d\d-\d\d ")
 """What Ray itself writes into a driver's log when all is well."""
+_DRAWN = re.compile(r"^[\s│╭╰├─╮╯┤|+=-]*$|^[│|].*[│|]\s*$")
+"""Tables, which libraries print for people."""
 _LEAST_CHARS = 8  # shorter words may stand in any log
-_FOLLOWED = ("direct cause of the following exception:", "another exception occurred:")
-"""What stands between a traceback and that of an exception which followed from it."""
 
 
-def last_words(job: JobOutcome) -> str:
-    """The end of its driver's log; where that is not there, the lines of it that Ray put into the job's message."""
-    return job.log.text if job.log and job.log.text.strip() else job.message or ""
+@dataclass(frozen=True)
+class DriverEnd:
+    """The end of what a driver wrote, and of what Ray wrote into its log for others."""
+
+    text: str
+
+    @cached_property
+    def _parted(self) -> tuple[tuple[tuple[int, str], ...], dict[str, list[str]]]:
+        """The driver's own lines by their numbers, and by whom they are of those that Ray relayed.
+
+        Of an error that a raylet tells, only the first line is marked; it ends with the exception.
+        """
+        own: list[tuple[int, str]] = []
+        relayed: dict[str, list[str]] = {}
+        is_in_error = False
+        for number, line in enumerate(self.text.split("\n")):
+            found = _RELAYED_LINE.match(line)
+            if found:
+                is_in_error = USER_MARK in line
+                relayed.setdefault(found["label"], []).append(_REPEATED.sub("", found["text"]))
+            elif is_in_error:
+                is_in_error = not is_exception(line)
+            else:
+                own.append((number, line))
+        return tuple(own), relayed
+
+    @cached_property
+    def own(self) -> str:
+        """What the driver itself wrote."""
+        return "\n".join(line for _, line in self._parted[0])
+
+    @cached_property
+    def fatal(self) -> Traceback | None:
+        """The traceback that it ended by: its last, but for those of what nobody waits for."""
+        words = self.own.partition("\n")[2] if self.own.startswith(_HEADING) else self.own
+        found = [one for one in tracebacks_in(words) if not one.is_noise]
+        return found[-1] if found else None
+
+    @property
+    def raised(self) -> str:
+        """The exception that it ended by, or nothing."""
+        return self.fatal.users.error if self.fatal else ""
+
+    @property
+    def last_line(self) -> str:
+        """The last that the driver itself wrote."""
+        own = self.own.partition(_HEADING)
+        lines = (own[2].partition("\n")[2] if own[1] else own[0]).split("\n")
+        telling = (line.strip() for line in reversed(lines) if not _OF_RAY.search(line) and not _DRAWN.match(line))
+        return next((line for line in telling if line), "")
+
+    @property
+    def telling(self) -> str:
+        """Its own words up to the exception, if it ended by one: what came behind it was written by others.
+
+        A wrapper says behind its own line what it is about.
+        """
+        if self.fatal is None or is_wrapper(self.fatal.last.error):
+            return self.own
+        end = self.own.rfind(self.fatal.last.error) + len(self.fatal.last.error)
+        return self.own[:end]
+
+    def number_in_text(self, error: str) -> int | None:
+        """The number, from 0, of the last line of its own that begins so."""
+        return next((number for number, line in reversed(self._parted[0]) if line.startswith(error)), None)
+
+    def source_of(self, frame: Frame) -> str:
+        """The line of code that its last traceback shows below a frame; empty where it shows none."""
+        lines = self.own.split("\n")
+        found = (number for number in reversed(range(len(lines) - 1)) if frame_in(lines[number]) == frame)
+        below = lines[number + 1] if (number := next(found, None)) is not None else ""
+        return "" if frame_in(below) or not below.startswith(" ") else below.strip()
+
+    @cached_property
+    def relayed(self) -> tuple[tuple[str, Traceback], ...]:
+        """Tracebacks into the user's code that Ray relayed, by whose they are."""
+        return tuple(
+            (label, trace)
+            for label, lines in self._parted[1].items()
+            for trace in tracebacks_in("\n".join(lines))
+            if trace.users.users_frame is not None
+        )
 
 
-def last_line(job: JobOutcome) -> str:
-    """The last that the driver itself wrote."""
-    return _last_own_line(last_words(job))
+def driver_end(job: JobOutcome) -> DriverEnd:
+    """By the end of its driver's log; without it, by the lines of it that Ray put into the job's message."""
+    return DriverEnd(job.log.text if job.log and job.log.text.strip() else job.message or "")
 
 
-def _last_own_line(words: str) -> str:
-    own = _own(words).partition(_HEADING)
-    lines = (own[2].partition("\n")[2] if own[1] else own[0]).split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip() and not _OF_RAY.search(line)), "")
-
-
-def raised_by_driver(job: JobOutcome) -> str:
-    """The exception at the end of the driver's log, or nothing."""
-    trace = trace_of(job)
-    return headline(trace) if _FRAME in trace else ""
-
-
-def trace_of(job: JobOutcome) -> str:
-    """The driver's last traceback."""
-    return _trace(last_words(job))
-
-
-def _own(words: str) -> str:
-    """Without the lines that Ray relayed of others, which stand anywhere between the driver's own.
-
-    Of an error that a raylet tells, only the first line is marked; it ends with the exception.
-    """
-    own, is_in_error = [], False
-    for line in words.split("\n"):
-        if _RELAYED_LINE.match(line):
-            is_in_error = USER_MARK in line
-        elif is_in_error:
-            is_in_error = not is_exception(line)
-        else:
-            own.append(line)
-    return "\n".join(own)
-
-
-def relayed_trace(job: JobOutcome) -> str:
-    """The last traceback into a user's code that Ray relayed of another process."""
-    lines = (_RELAYED_LINE.match(line) for line in last_words(job).split("\n"))
-    text = "\n".join(found["text"] for found in lines if found)
-    traces = [part for part in text.split(_TRACEBACK)[1:] if user_frame(part)]
-    return traces[-1] if traces else ""
-
-
-def with_driver_words(one: FailureSet, jobs: Iterable[JobOutcome]) -> FailureSet:
-    """With the whole of its first error where a driver wrote it: Ray keeps the last 500 characters alone."""
-    called = _CALL.findall(one.first.message)
-    if not called or one.wrapping is not Wrapping.OWN or user_frame(one.first.message):
+def with_whole_words(one: FailureSet, jobs: Iterable[JobOutcome], texts: Iterable[str] = ()) -> FailureSet:
+    """With the whole of its first error where a driver or a log has it: Ray keeps the last 500 characters alone."""
+    calls = _CALL.findall(one.first.message)
+    if not calls or one.wrapping is not Wrapping.OWN or user_location(one.first.message):
         return one
-    for job in jobs:
-        _, mark, rest = _own(last_words(job)).partition(called[-1]) if is_of_job(one, job) else ("", "", "")
-        trace = _FOLLOWED_BY.split(f"{called[-1]}{rest}", maxsplit=1)[0]
-        if mark and user_frame(trace) and (is_wrapper(headline(one.first.message)) or one.words in trace):
+    drivers = (driver_end(job).own for job in jobs if is_of_job(one, job))
+    for words in (*drivers, *texts):
+        _, mark, rest = words.partition(calls[-1])
+        trace = _FOLLOWED_BY.split(f"{calls[-1]}{rest}", maxsplit=1)[0]
+        if mark and user_location(trace) and (is_wrapper(headline(one.first.message)) or one.words in trace):
             return replace(one, first=replace(one.first, message=f"{trace.rstrip()}\n"))
     return one
 
 
-def _trace(text: str) -> str:
-    """The driver's last traceback, also one whose beginning was cut off; not those that Ray relays of its tasks."""
-    words = _own(text)
-    _, mark, trace = words.rpartition(_TRACEBACK)
-    if not mark:
-        rest = words.partition("\n")[2] if words.startswith(_HEADING) else words
-        trace = rest if rest[:1].isspace() else ""
-    return trace
-
-
 def told_by_message(message: str) -> str:
     """What a job's message says in one line, before its log was read: what its driver raised, or wrote last."""
-    raised = _trace(message)
-    if _FRAME in raised and not is_wrapper(headline(raised)):
-        return headline(raised)
-    told = [line for line in _own(message).split("\n") if is_exception(line) and not is_wrapper(line)]
-    return told[-1].strip() if told else _last_own_line(message)
-
-
-def telling_words(job: JobOutcome) -> str:
-    """Its last words up to the exception, if it ended by one: what came behind it was written by others.
-
-    A wrapper says behind its own line what it is about.
-    """
-    words, raised = _own(last_words(job)), raised_by_driver(job)
-    end = words.rfind(raised) + len(raised) if raised and not is_wrapper(raised) else len(words)
-    return words[:end]
+    end = DriverEnd(without_ansi(message))
+    if end.raised and not is_wrapper(end.raised):
+        return end.raised
+    told = [line for line in end.own.split("\n") if is_exception(line) and not is_wrapper(line)]
+    return told[-1].strip() if told else end.last_line
 
 
 def failure_behind(job: JobOutcome, sets: Iterable[FailureSet]) -> FailureSet | None:
     """The failure that ended the driver: raised again by it, told by Ray's exception, or named by its last lines."""
     own = sorted((one for one in sets if is_of_job(one, job)), key=lambda one: (one.first_ns, one.id))
-    words = last_words(job)
-    raised = list(_raised_in_turn(_own(words)))
+    end = driver_end(job)
+    raised = list(reversed(end.fatal.raised)) if end.fatal else []
     if not raised:
-        return _named(own, words)
-    titles = [title_of(digest(exception)) for exception in raised]
-    again = (
-        one
-        for title, said in zip(titles, raised, strict=True)
-        for one in own
-        if title == one.title or said == one.words
-    )
-    told = (one for exception in raised for one in told_of(named_in(exception), own, words))
-    return next(again, None) or next(told, None) or _ended_alike(own, words)
+        return _named(own, end.text)
+    again = (one for exception in raised for one in _raised_again(exception, own))
+    told = (one for exception in raised for one in told_of(named_in(exception.error), own, end.text))
+    return next(again, None) or next(told, None) or _ended_alike(own, end.text)
+
+
+def _raised_again(raised: Raised, own: Sequence[FailureSet]) -> Iterator[FailureSet]:
+    """Failures of that error, those of the same call first."""
+    title = title_of(digest(raised.error))
+    alike = [one for one in own if title == one.title or raised.error == one.words]
+    yield from sorted(alike, key=lambda one: raised.call not in one.functions and raised.call != one.first.name)
 
 
 def is_of_job(one: FailureSet, job: JobOutcome) -> bool:
     return job.job_id in one.jobs
-
-
-def _raised_in_turn(words: str) -> Iterator[str]:
-    """The exception of the driver's last traceback, and those that it followed from."""
-    while _FRAME in (trace := _trace(words)):
-        yield headline(trace)
-        words = words.rpartition(_TRACEBACK)[0]
-        if not words.rstrip().endswith(_FOLLOWED):
-            return
 
 
 def _named(own: Sequence[FailureSet], words: str) -> FailureSet | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from raykeeper.history.report.deaths import actor_words
-from raykeeper.history.report.failures import ADVICE, WORKER_DIED, FailedAttempt, FailureSet
+from raykeeper.history.report.failures import WORKER_DIED, FailedAttempt, FailureSet, without_advice
 from raykeeper.history.report.input import Explanation, ReportInput
-from raykeeper.history.report.last_words import last_line_of, last_words_of
-from raykeeper.history.report.model import Confidence, Evidence
+from raykeeper.history.report.last_words import LastWords, last_words
+from raykeeper.history.report.model import Address, Confidence, Evidence, Who, WhoKind
+from raykeeper.history.report.naming import actor_who, short
 from raykeeper.history.text import shortened
 from raykeeper.times import from_ns
 
@@ -43,20 +43,29 @@ def lost_node(failed: FailureSet, _: ReportInput) -> Explanation | None:
         return None
     # Workers lose their connections before the head gives the node up, so the failures may be the earlier sign.
     at_ns = earlier(first.node_end_ns, failed.first_ns)
-    confidence = Confidence.CERTAIN if is_named else Confidence.LIKELY
-    title = f"node {_node_name(first)} was lost while {functions_of(failed)} ran on it"
-    return Explanation(title, confidence, tuple(_node_evidence(failed)), at_ns, subject=first.node_id or "")
+    confidence = Confidence.CONFIRMED if is_named else Confidence.LIKELY
+    node, functions = _node_name(first), functions_of(failed)
+    return Explanation(
+        f"node {node} was lost while {functions} ran on it",
+        confidence,
+        tuple(_node_evidence(failed)),
+        at_ns,
+        subject=first.node_id or "",
+        who=Who(WhoKind.NODE, node),
+        what=f"node {node}, while {functions} ran on it",
+        basis="Ray names the node" if is_named else "the node died about when its tasks failed",
+    )
 
 
 def _node_evidence(failed: FailureSet) -> Iterator[Evidence]:
     first = failed.first
     if first.node_end_ns is not None:
         reason = ": ".join(text for text in (first.death_reason, first.death_message) if text) or "no reason was given"
-        yield Evidence("node", reason, from_ns(first.node_end_ns))
+        yield Evidence("node", reason, from_ns(first.node_end_ns), Address(node_id=first.node_id or ""))
     if failed.lost_nodes:
         yield Evidence("task", f"{failed.lost_nodes} of {failed.failures} such failures were on a node that died then")
     if failed.error_type == _NODE_DIED:
-        yield Evidence("task", first.message, from_ns(first.end_ns))
+        yield Evidence("task", first.message, from_ns(first.end_ns), first.address)
 
 
 def _node_name(first: FailedAttempt) -> str:
@@ -73,30 +82,58 @@ def crashed_worker(failed: FailureSet, report_input: ReportInput) -> Explanation
     is_unrecorded = failed.error_type in _OF_CALLS and first.exit_type is None and first.worker_id is not None
     if failed.error_type not in OF_WORKER_LOSS or not (first.exit_type in _CRASHES or is_unrecorded):
         return None
-    said = f"{first.exit_type}: {first.exit_detail or 'no detail'}"
-    end = () if is_unrecorded else (Evidence("worker", said, from_ns(first.worker_end_ns)),)
-    task = Evidence("task", first.message or failed.error_type, from_ns(first.end_ns))
-    evidence = (*last_words_of(first.logs), *end, task)
-    at_ns = earlier(first.worker_end_ns, failed.first_ns)
-    subject = first.actor_id or f"{first.job_id} {first.function}"  # tries of one task fail in various words
-    return Explanation(_crash_title(first, report_input), Confidence.LIKELY, evidence, at_ns, subject=subject)
+    said = without_advice(f"{first.exit_type}: {first.exit_detail or 'no detail'}")
+    end = () if is_unrecorded else (Evidence("worker", said, from_ns(first.worker_end_ns), first.address),)
+    told = without_advice(first.message) or failed.error_type
+    task = Evidence("task", told, from_ns(first.end_ns), first.address)
+    last = last_words(first.logs)
+    return Explanation(
+        _with_words(_crash_title(first, report_input), last),
+        Confidence.LIKELY,
+        (*last.evidence, *end, task),
+        earlier(first.worker_end_ns, failed.first_ns),
+        subject=first.actor_id or f"{first.job_id} {first.function}",  # tries of one task fail in various words
+        error=last.text if last.is_error else "",
+        where=last.where,
+        who=crashed_who(first),
+        what=_crash_what(first),
+        basis=basis_of(last),
+        excerpts=last.excerpts,
+    )
 
 
 def _crash_title(first: FailedAttempt, report_input: ReportInput) -> str:
     name = first.name or first.function or "a task"
     code = _EXIT_CODE.search(first.exit_detail or first.message)
     how = f" with exit code {code[1]}" if code else ""
-    last = last_line_of(first.logs)
-    words = f", its last words: {last}" if last else ""
     if not first.actor_id:
-        return shortened(f"the worker process that ran {name} died{how}{words}")
+        return f"the worker process that ran {short(first.who, name)} died{how}"
     is_over = any(one.error_type == _ACTOR_DIED and one.first.actor_id == first.actor_id for one in report_input.sets)
     end = ", and no restart was left" if is_over else ""
-    return shortened(f"the process of {actor_words_of(first)} died{how} before {name} ended{end}{words}")
+    return f"the process of {crashed_who(first).text} died{how} before {name} ended{end}"
 
 
-def actor_words_of(first: FailedAttempt) -> str:
-    return actor_words(first.actor_name or "", first.class_name or "", first.actor_id or "of no name")
+def _crash_what(first: FailedAttempt) -> str:
+    if not first.actor_id:
+        return f"the process of {first.who.text} died"
+    return f"{crashed_who(first).text} died in {first.name or first.function}"
+
+
+def crashed_who(first: FailedAttempt) -> Who:
+    """An actor as such, whatever its method; else what ran."""
+    if not first.actor_id or first.who.kind is not WhoKind.TASK:
+        return first.who
+    return actor_who(first.actor_name or "", first.class_name or "", first.actor_id)
+
+
+def _with_words(title: str, last: LastWords) -> str:
+    return shortened(f"{title}, its last words: {last.text}" if last.text else title)
+
+
+def basis_of(last: LastWords) -> str:
+    """Why a process that died is no more than a likely cause."""
+    said = "Ray only says that the process ended"
+    return f"{said}; these are its last words" if last.text else f"{said}, and it wrote nothing before"
 
 
 def crashed_constructor(failed: FailureSet, _: ReportInput) -> Explanation | None:
@@ -106,11 +143,21 @@ def crashed_constructor(failed: FailureSet, _: ReportInput) -> Explanation | Non
     if failed.error_type != WORKER_DIED or not is_constructor or end.get("reason") != WORKER_DIED:
         return None
     said = first_words(str(end.get("errorMessage", "")))
-    evidence = (Evidence("actor", said, from_ns(first.actor_end_ns)),)
-    title = f"the process of {actor_words_of(first)} died before {first.function} ended"
-    at_ns = earlier(first.actor_end_ns, failed.first_ns)
-    subject, rule = first.actor_id or "", crashed_worker.__name__
-    return Explanation(title, Confidence.LIKELY, evidence, at_ns, subject=subject, rule=rule)
+    last = last_words(first.logs)
+    return Explanation(
+        _with_words(f"the process of {crashed_who(first).text} died before {first.function} ended", last),
+        Confidence.LIKELY,
+        (*last.evidence, Evidence("actor", said, from_ns(first.actor_end_ns), first.address)),
+        earlier(first.actor_end_ns, failed.first_ns),
+        subject=first.actor_id or "",
+        rule=crashed_worker.__name__,
+        error=last.text if last.is_error else "",
+        where=last.where,
+        who=crashed_who(first),
+        what=f"{crashed_who(first).text} died in {first.function}",
+        basis=basis_of(last),
+        excerpts=last.excerpts,
+    )
 
 
 def dead_actor(failed: FailureSet, report_input: ReportInput) -> Explanation | None:
@@ -119,17 +166,27 @@ def dead_actor(failed: FailureSet, report_input: ReportInput) -> Explanation | N
     if failed.error_type != _ACTOR_DIED or not end:
         return None
     said = str(end.get("errorMessage", "")) or failed.words
-    evidence = (Evidence("actor", f"{end.get('reason', 'UNSPECIFIED')}: {said}", from_ns(first.actor_end_ns)),)
+    reason = str(end.get("reason", "UNSPECIFIED"))
+    told = without_advice(f"{reason}: {said}")
+    evidence = (Evidence("actor", told, from_ns(first.actor_end_ns), first.address),)
     cut = _crash_of_actor(failed, report_input)
     if cut is not None:
         return Explanation(cut.title, Confidence.LIKELY, evidence, cut.first_ns, because_of=cut.id)
-    at_ns, subject = earlier(first.actor_end_ns, failed.first_ns), first.actor_id or ""
-    last = last_line_of(first.logs) if end.get("reason") == WORKER_DIED else ""
-    if last:
-        title = shortened(f"the process of {actor_words_of(first)} died, its last words: {last}")
-        return Explanation(title, Confidence.LIKELY, (*last_words_of(first.logs), *evidence), at_ns, subject=subject)
-    title = f"{actor_words_of(first)} died: {first_words(said)}"
-    return Explanation(title, Confidence.CERTAIN, evidence, at_ns, subject=subject)
+    who, last = crashed_who(first), last_words(first.logs) if reason == WORKER_DIED else LastWords()
+    title = f"{who.text} died: {first_words(said)}"
+    return Explanation(
+        _with_words(f"the process of {who.text} died", last) if last.text else title,
+        Confidence.LIKELY if reason == WORKER_DIED else Confidence.CONFIRMED,
+        (*last.evidence, *evidence),
+        earlier(first.actor_end_ns, failed.first_ns),
+        subject=first.actor_id or "",
+        error=last.text if last.is_error else "",
+        where=last.where,
+        who=who,
+        what=f"{who.text} died",
+        basis=basis_of(last) if reason == WORKER_DIED else "Ray says why",
+        excerpts=last.excerpts,
+    )
 
 
 def _crash_of_actor(failed: FailureSet, report_input: ReportInput) -> FailureSet | None:
@@ -142,19 +199,21 @@ def _crash_of_actor(failed: FailureSet, report_input: ReportInput) -> FailureSet
 
 def first_words(said: str) -> str:
     """What Ray says of this death, without its advice."""
-    return shortened((said.splitlines() or [""])[0].partition(ADVICE)[0].strip())
+    return shortened(without_advice((said.splitlines() or [""])[0]).strip())
 
 
 def lost_object(failed: FailureSet, report_input: ReportInput) -> Explanation | None:
     """An object is gone with the node or worker that had it: with the last one that failed before, perhaps."""
     if not failed.error_type.startswith(_LOST_OBJECT):
         return None
-    evidence = (Evidence("task", failed.first.message or failed.error_type, from_ns(failed.first_ns)),)
+    first = failed.first
+    evidence = (Evidence("task", first.message or failed.error_type, from_ns(failed.first_ns), first.address),)
     before = [one for one in report_input.sets if one.first_ns < failed.first_ns and (one.lost_nodes or _died(one))]
     if not before:
-        return Explanation(f"an object was lost: {failed.title}", Confidence.GUESS, evidence, failed.first_ns)
+        title = f"an object was lost: {failed.words}"
+        return Explanation(title, Confidence.POSSIBLE, evidence, failed.first_ns, who=first.who)
     root = max(before, key=lambda one: (one.first_ns, one.id))
-    return Explanation(root.title, Confidence.GUESS, evidence, root.first_ns, because_of=root.id)
+    return Explanation(root.title, Confidence.POSSIBLE, evidence, root.first_ns, because_of=root.id)
 
 
 def _died(one: FailureSet) -> bool:

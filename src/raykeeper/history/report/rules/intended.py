@@ -15,6 +15,8 @@ _JOB_IS_OVER = "job has finished"
 _RETURNED = ("requested to be destroyed when it is returned", "receives a SIGTERM")
 """What Ray says of a worker that it ended itself, because the driver that had it was gone."""
 _LEFT = "exit_actor() is called"
+CANCELLED = "Ray says that it was cancelled"
+STOPPED = "Ray says that its user stopped the job"
 _INTENDED_EXIT = "Worker exit type: INTENDED_"
 _REASONS = {
     "RAY_KILL": "the actor was killed by `ray.kill`",
@@ -33,21 +35,28 @@ def ended_with_job(failed: FailureSet, report_input: ReportInput) -> Explanation
     said = f"job {job.submission_id or job.job_id} is {job.status}" if job else "its driver ended"
     evidence = [Evidence("job", said, job.ended_at if job else None)]
     if failed.first.exit_detail:
-        evidence.append(Evidence("worker", failed.first.exit_detail, from_ns(failed.first.worker_end_ns)))
+        at = from_ns(failed.first.worker_end_ns)
+        evidence.append(Evidence("worker", failed.first.exit_detail, at, failed.first.address))
+    is_told = _were_ended_by_ray(failed)
     return Explanation(
         _ended_title(job),
-        Confidence.CERTAIN,
+        Confidence.CONFIRMED if is_told else Confidence.LIKELY,
         tuple(evidence),
         failed.first_ns,
         subject=failed.first.job_id,
         is_intended=True,
+        basis=_basis(job) if is_told else "they waited for a node until their job ended",
     )
 
 
 def were_open_at_end(failed: FailureSet) -> bool:
     """Whether the end of their job is all that ended them."""
+    return _were_ended_by_ray(failed) or is_waiting(failed)
+
+
+def _were_ended_by_ray(failed: FailureSet) -> bool:
     detail = failed.first.exit_detail or failed.first.message
-    return failed.job_ends == failed.failures or is_ended_by_ray(detail) or is_waiting(failed)
+    return failed.job_ends == failed.failures or is_ended_by_ray(detail)
 
 
 def is_ended_by_ray(detail: str) -> bool:
@@ -61,12 +70,19 @@ def _ended_title(job: JobOutcome | None) -> str:
     return "the job ended while tasks were open"
 
 
+def _basis(job: JobOutcome | None) -> str:
+    return STOPPED if job is not None and job.status == "STOPPED" else "Ray says that their job was over"
+
+
 def cancelled(failed: FailureSet, _: ReportInput) -> Explanation | None:
     if failed.error_type != "TASK_CANCELLED":
         return None
-    evidence = (Evidence("task", failed.first.message or "TASK_CANCELLED", from_ns(failed.first_ns)),)
-    title = f"{failed.first.function or 'a task'} was cancelled"
-    return Explanation(title, Confidence.CERTAIN, evidence, failed.first_ns, is_intended=True)
+    first = failed.first
+    evidence = (Evidence("task", first.message or "TASK_CANCELLED", from_ns(failed.first_ns), first.address),)
+    title = f"{first.function or 'a task'} was cancelled"
+    return Explanation(
+        title, Confidence.CONFIRMED, evidence, failed.first_ns, is_intended=True, who=first.who, basis=CANCELLED
+    )
 
 
 def ended_actor(failed: FailureSet, _: ReportInput) -> Explanation | None:
@@ -75,9 +91,18 @@ def ended_actor(failed: FailureSet, _: ReportInput) -> Explanation | None:
     said = was_asked_for(context)
     if failed.error_type not in ("ACTOR_DIED", "WORKER_DIED") or not said:
         return None
-    evidence = (Evidence("actor", str(context.get("errorMessage", said)), from_ns(failed.first.actor_end_ns)),)
+    words, at = str(context.get("errorMessage", said)), from_ns(failed.first.actor_end_ns)
+    evidence = (Evidence("actor", words, at, failed.first.address),)
     at_ns = failed.first_ns if failed.first.actor_end_ns is None else min(failed.first.actor_end_ns, failed.first_ns)
-    return Explanation(said, Confidence.CERTAIN, evidence, at_ns, subject=failed.first.actor_id or "", is_intended=True)
+    return Explanation(
+        said,
+        Confidence.CONFIRMED,
+        evidence,
+        at_ns,
+        subject=failed.first.actor_id or "",
+        is_intended=True,
+        basis="Ray says how the actor was ended",
+    )
 
 
 def was_asked_for(context: Mapping[str, Any]) -> str:

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raykeeper.history.report.fingerprint import headline, innermost_function, is_wrapper
-from raykeeper.history.report.input import Explanation, ReportInput, in_words
-from raykeeper.history.report.model import Confidence, Evidence, JobOutcome
-from raykeeper.history.report.rules.deaths import unasked_death
-from raykeeper.history.report.rules.drivers import (
-    TIMED_OUT,
-    failure_behind,
-    is_of_job,
-    last_line,
-    named_in,
-    raised_by_driver,
-    relayed_trace,
-    telling_words,
-    trace_of,
+from raykeeper.history.report.input import Explanation, ReportInput
+from raykeeper.history.report.model import Confidence, Evidence, Excerpt, JobOutcome, LineKind, ShownLine, Who, WhoKind
+from raykeeper.history.report.rules.drivers import TIMED_OUT, driver_end, is_of_job, named_in
+from raykeeper.history.report.rules.entrypoints import (
+    DRIVER,
+    ENVIRONMENT_FAILED,
+    cancelled_task_of_job,
+    dead_process_of_job,
+    driver_address,
+    end_evidence,
+    failed_entrypoint,
+    failed_task_of_job,
+    failed_tasks_of_job,
+    job_name,
+    relayed_exception,
+    words_of,
 )
-from raykeeper.history.report.rules.intended import were_open_at_end
+from raykeeper.history.report.rules.intended import STOPPED, were_open_at_end
 from raykeeper.history.report.rules.kubernetes import job_of_lost_head, job_with_lost_pod
 from raykeeper.history.report.rules.memory import job_out_of_memory, out_of_memory
-from raykeeper.history.report.rules.start import environment_words, never_scheduled
+from raykeeper.history.report.rules.missing_results import missing_result_of_job
+from raykeeper.history.report.rules.serve import failed_application_of_job
+from raykeeper.history.report.rules.start import UNMADE_ENVIRONMENT, environment_words, never_scheduled
 from raykeeper.history.report.rules.table import explain
-from raykeeper.history.report.tracebacks import at_frame, folded, is_raised_by_library
-from raykeeper.history.text import end_of, shortened
+from raykeeper.history.report.rules.train import failed_run_of_job
+from raykeeper.history.text import shortened
 from raykeeper.times import to_ns
 
-_ENVIRONMENT = "RUNTIME_ENV_SETUP_FAILURE"
 _NOT_STARTED = {
     "JOB_SUPERVISOR_ACTOR_START_TIMEOUT": "the job's driver was not started in time",
     "JOB_SUPERVISOR_ACTOR_START_FAILURE": "the job's driver could not be started",
@@ -42,14 +44,9 @@ _DIED = {
     "JOB_SUPERVISOR_ACTOR_DIED": "the process that watched the driver died",
     "JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE": "the process that watched the driver failed",
 }
-_MESSAGE_CHARS = 4000
-_CANCELLED = "ray.exceptions.TaskCancelledError"
 _TIMEOUT_CODE = 124  # of coreutils' `timeout`
 _SHELL_SIGNALS = 128
-_BUNDLES_SHOWN = 3
-_SETS_SHOWN = 5
-_RANK = re.compile(r"\[Rank (\d+) Error Snippet\]")
-"""Before what a rank of Ray Train raised."""
+_LAST_LINES = 8
 
 
 @dataclass(frozen=True)
@@ -80,13 +77,8 @@ def stalled_job(job: JobOutcome, report_input: ReportInput) -> Explanation | Non
     root = next((one for one in own if explain(one, report_input)[0] == never_scheduled.__name__), None)
     if root is None:
         return None
-    evidence = (_end_of(job), _words(job))
+    evidence = (end_evidence(job), words_of(job))
     return Explanation(root.title, Confidence.LIKELY, evidence, root.first_ns, because_of=root.id)
-
-
-def _end_of(job: JobOutcome) -> Evidence:
-    said = f"job {_name(job)} is {job.status}" if job.exit_code is None else f"exit code {job.exit_code}"
-    return Evidence("job", f"{said}: {job.entrypoint}", job.ended_at)
 
 
 def stopped_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
@@ -94,21 +86,33 @@ def stopped_job(job: JobOutcome, report_input: ReportInput) -> Explanation | Non
         return None
     cut = next((one.id for one in report_input.sets if is_of_job(one, job) and were_open_at_end(one)), None)
     return Explanation(
-        f"job {_name(job)} was stopped by its user",
-        Confidence.CERTAIN,
-        (_words(job),),
+        f"job {job_name(job)} was stopped by its user",
+        Confidence.CONFIRMED,
+        (words_of(job),),
         to_ns(job.ended_at),
         because_of=cut,
-        subject=_name(job),
+        subject=job_name(job),
         is_intended=True,
+        who=Who(WhoKind.JOB, job_name(job)),
+        basis=STOPPED,
     )
 
 
 def failed_job_environment(job: JobOutcome, _: ReportInput) -> Explanation | None:
-    if job.status != "FAILED" or job.error_type != _ENVIRONMENT:
+    if job.status != "FAILED" or job.error_type != ENVIRONMENT_FAILED:
         return None
-    said = f"the runtime environment of job {_name(job)} failed: {environment_words(job.message or '')}"
-    return Explanation(said, Confidence.CERTAIN, (_words(job),), to_ns(job.started_at), subject=_name(job))
+    error = environment_words(job.message or "")
+    return Explanation(
+        f"the runtime environment of job {job_name(job)} failed: {error}",
+        Confidence.CONFIRMED,
+        (words_of(job),),
+        to_ns(job.started_at),
+        subject=job_name(job),
+        error=error,
+        who=Who(WhoKind.JOB, job_name(job)),
+        what=f"the runtime environment of job {job_name(job)} could not be made",
+        basis=UNMADE_ENVIRONMENT,
+    )
 
 
 def unstarted_driver(job: JobOutcome, _: ReportInput) -> Explanation | None:
@@ -116,35 +120,32 @@ def unstarted_driver(job: JobOutcome, _: ReportInput) -> Explanation | None:
     if job.status != "FAILED" or said is None:
         return None
     return Explanation(
-        f"{said} ({_name(job)})", Confidence.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job)
+        f"{said} ({job_name(job)})",
+        Confidence.CONFIRMED,
+        (words_of(job),),
+        to_ns(job.ended_at),
+        subject=job_name(job),
+        basis="Ray says why it did not start the driver",
     )
-
-
-def failed_task_of_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
-    """What ended the driver is what a task of it had failed with."""
-    root = failure_behind(job, report_input.sets) if job.status == "FAILED" else None
-    if root is None:
-        return None
-    return Explanation(root.title, Confidence.CERTAIN, (_words(job),), root.first_ns, because_of=root.id)
-
-
-def cancelled_task_of_job(job: JobOutcome, _: ReportInput) -> Explanation | None:
-    """The driver asked for the result of a task that was cancelled; Ray may list such a task as one that finished."""
-    raised = raised_by_driver(job)
-    if job.status != "FAILED" or _CANCELLED not in raised:
-        return None
-    said = f"{innermost_function(telling_words(job)) or 'a task'} was cancelled, and job {_name(job)} needed its result"
-    return Explanation(said, Confidence.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
 
 
 def timed_out_entrypoint(job: JobOutcome, _: ReportInput) -> Explanation | None:
     """`timeout` says by its exit code that it ended the command."""
     if job.status != "FAILED" or job.exit_code != _TIMEOUT_CODE:
         return None
-    confidence = Confidence.CERTAIN if "timeout" in job.entrypoint.split() else Confidence.LIKELY
-    said = f"the entrypoint of job {_name(job)} ran out of time and was ended by `timeout`"
-    evidence = (Evidence("job", f"exit code {_TIMEOUT_CODE} of: {job.entrypoint}", job.ended_at), _words(job))
-    return Explanation(said, confidence, evidence, to_ns(job.ended_at), subject=_name(job))
+    is_named = "timeout" in job.entrypoint.split()
+    evidence = (Evidence("job", f"exit code {_TIMEOUT_CODE} of: {job.entrypoint}", job.ended_at), words_of(job))
+    return Explanation(
+        f"the entrypoint of job {job_name(job)} ran out of time and was ended by `timeout`",
+        Confidence.CONFIRMED if is_named else Confidence.LIKELY,
+        evidence,
+        to_ns(job.ended_at),
+        subject=job_name(job),
+        who=DRIVER,
+        what=f"exit code {_TIMEOUT_CODE} of `timeout`",
+        basis="the entrypoint says so" if is_named else "its exit code is that of `timeout`",
+        excerpts=_last_lines(job),
+    )
 
 
 def killed_entrypoint(job: JobOutcome, _: ReportInput) -> Explanation | None:
@@ -152,86 +153,52 @@ def killed_entrypoint(job: JobOutcome, _: ReportInput) -> Explanation | None:
     number = _signal_of(job.exit_code)
     if job.status != "FAILED" or number is None:
         return None
-    said = f"the entrypoint of job {_name(job)} was ended by {number.name}"
-    return Explanation(said, Confidence.CERTAIN, (_words(job),), to_ns(job.ended_at), subject=_name(job))
+    line = driver_end(job).last_line
+    return Explanation(
+        f"the entrypoint of job {job_name(job)} was ended by {number.name}",
+        Confidence.LIKELY,
+        (words_of(job),),
+        to_ns(job.ended_at),
+        subject=job_name(job),
+        who=DRIVER,
+        what="the driver",
+        then=f"the last that it wrote: {line}" if line else "",
+        basis=f"Ray says that the driver was ended by {number.name}; nobody says by whom",
+        excerpts=_last_lines(job),
+    )
 
 
-def failed_tasks_of_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
-    """The driver raised nothing and left with an exit code, after tasks of it had failed for good."""
-    if job.status != "FAILED" or not job.exit_code or raised_by_driver(job):
-        return None
-    own = [one for one in report_input.sets if is_of_job(one, job) and one.failures > one.recovered]
-    lasting = [one for one in own if not explain(one, report_input)[1].is_intended]
-    root = min(lasting, key=lambda one: (one.first_ns, one.id), default=None)
-    if root is None:
-        return None
-    evidence = (_end_of(job), _words(job))
-    return Explanation(root.title, Confidence.LIKELY, evidence, root.first_ns, because_of=root.id)
+def _last_lines(job: JobOutcome) -> tuple[Excerpt, ...]:
+    end = driver_end(job)
+    lines = [line for line in end.own.split("\n") if line.strip()][-_LAST_LINES:]
+    shown = tuple(ShownLine(shortened(line), LineKind.LOG) for line in lines)
+    return (Excerpt("driver log", shown, driver_address(job, end.last_line)),) if shown else ()
 
 
 def missing_placement_group(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """The job waited in vain, and a placement group of it was never made."""
-    has_waited = named_in(raised_by_driver(job)) == TIMED_OUT or job.status == "STOPPED" or is_out_of_time(job)
+    raised = driver_end(job).raised
+    has_waited = named_in(raised) == TIMED_OUT or job.status == "STOPPED" or is_out_of_time(job)
     group = next((one for one in report_input.unmade_groups if one.job_id and one.job_id == job.job_id), None)
     if group is None or not has_waited:
         return None
-    short = [short for bundle in group.bundles if (short := report_input.capacity.shortage(bundle))]
-    asked = "; ".join(map(in_words, group.bundles[:_BUNDLES_SHOWN]))
-    said = f"placement group {group.id} was never made, its bundles asked for {asked}"
-    missing = [Evidence("placement group", said), *(Evidence("node", text) for text in short[:1])]
-    evidence = (*missing, _end_of(job), _words(job))
-    title = f"job {_name(job)} waited for a placement group that never came: {asked}"
-    return Explanation(shortened(title), Confidence.LIKELY, evidence, to_ns(job.started_at), subject=group.id)
+    short = group.shortage(report_input.capacity)
+    said = f"placement group {group.id} was never made, its bundles asked for {group.asked}"
+    missing = [Evidence("placement group", said), *([Evidence("node", short)] if short else [])]
+    return Explanation(
+        shortened(f"job {job_name(job)} waited for a placement group that never came: {group.asked}"),
+        Confidence.LIKELY,
+        (*missing, end_evidence(job), words_of(job)),
+        to_ns(job.started_at),
+        subject=group.id,
+        who=Who(WhoKind.JOB, job_name(job)),
+        then=short,
+        basis="the placement group was asked for and never made",
+    )
 
 
 def is_out_of_time(job: JobOutcome) -> bool:
     return job.exit_code == _TIMEOUT_CODE
-
-
-def failed_entrypoint(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
-    """The driver raised an exception of its own, or left with an exit code."""
-    if job.status != "FAILED" or job.exit_code is None:
-        return None
-    raised, words = raised_by_driver(job), last_line(job)
-    rank = _RANK.findall(telling_words(job))
-    said = f"the entrypoint of job {_name(job)} exited with code {job.exit_code}{words and f': {words}'}"
-    if raised:
-        who = f"rank {rank[-1]} of job {_name(job)}" if rank else f"the driver of job {_name(job)}"
-        said = f"{who} raised {shortened(raised)}{at_frame(trace_of(job))}"
-    confidence = Confidence.LIKELY if is_wrapper(raised) else Confidence.CERTAIN
-    evidence = (_words(job), *_failures_before(job, report_input))
-    return Explanation(said, confidence, evidence, to_ns(job.ended_at), subject=_name(job))
-
-
-def _failures_before(job: JobOutcome, report_input: ReportInput) -> Iterator[Evidence]:
-    """What had failed in it for good, which is mostly why a driver gives up."""
-    own = [one for one in report_input.sets if is_of_job(one, job) and one.failures > one.recovered]
-    lasting = [one for one in own if not explain(one, report_input)[1].is_intended][:_SETS_SHOWN]
-    if lasting:
-        said = "\n".join(f"{one.failures:,} x {one.first.called}: {one.words}" for one in lasting)
-        yield Evidence("task", f"failed for good in this job:\n{said}")
-
-
-def dead_process_of_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
-    """The driver's last words name an actor that died without being asked to."""
-    if job.status != "FAILED" or job.exit_code is None:
-        return None
-    words = telling_words(job)
-    death = next((one for one in report_input.deaths if one.actor_id and one.actor_id in words), None)
-    told = unasked_death(death, report_input) if death else None
-    if death is None or told is None:
-        return None
-    return Explanation(told.title, told.confidence, (_words(job),), told.at_ns, because_of=death.id)
-
-
-def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
-    """A library of Ray's gave up with words of its own, after Ray had relayed what the user's code raised."""
-    trace = relayed_trace(job) if job.status == "FAILED" and is_raised_by_library(trace_of(job)) else ""
-    if not trace:
-        return None
-    said = f"{headline(trace)}{at_frame(trace)}, so that {raised_by_driver(job)}"
-    evidence = (Evidence("job", folded(trace), job.ended_at), _words(job))
-    return Explanation(shortened(said), Confidence.LIKELY, evidence, to_ns(job.ended_at), subject=_name(job))
 
 
 def dead_supervisor(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
@@ -241,9 +208,9 @@ def dead_supervisor(job: JobOutcome, report_input: ReportInput) -> Explanation |
         return None
     lost = next((one for one in report_input.sets if one.lost_nodes or out_of_memory(one, report_input)), None)
     if lost is not None:
-        return Explanation(said, Confidence.LIKELY, (_words(job),), lost.first_ns, because_of=lost.id)
+        return Explanation(said, Confidence.LIKELY, (words_of(job),), lost.first_ns, because_of=lost.id)
     return Explanation(
-        f"{said} ({_name(job)})", Confidence.GUESS, (_words(job),), to_ns(job.ended_at), subject=_name(job)
+        f"{said} ({job_name(job)})", Confidence.POSSIBLE, (words_of(job),), to_ns(job.ended_at), subject=job_name(job)
     )
 
 
@@ -261,23 +228,15 @@ JOB_RULES = (
     killed_entrypoint,
     failed_tasks_of_job,
     dead_process_of_job,
+    failed_run_of_job,
+    failed_application_of_job,
     relayed_exception,
+    missing_result_of_job,
     failed_entrypoint,
     job_with_lost_pod,
     dead_supervisor,
 )
 """The first that answers is believed; a new one stands before those that are less sure."""
-
-
-def _name(job: JobOutcome) -> str:
-    return job.submission_id or job.job_id or "of no name"
-
-
-def _words(job: JobOutcome) -> Evidence:
-    """The end of what its driver wrote, or of what Ray says about it."""
-    said = job.message or job.status
-    words = folded(telling_words(job)) if job.exit_code is not None else said
-    return Evidence("job", end_of(words, _MESSAGE_CHARS), job.ended_at)
 
 
 def _signal_of(exit_code: int | None) -> signal.Signals | None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.input import Explanation, ReportInput
-from raykeeper.history.report.model import Confidence, Evidence, JobOutcome
+from raykeeper.history.report.model import Confidence, Evidence, JobOutcome, Who, WhoKind
 from raykeeper.history.report.pod_failures import PodFailure
 from raykeeper.history.report.rules.infrastructure import OF_NODE_LOSS
 from raykeeper.times import from_ns, to_ns
@@ -25,7 +25,7 @@ def troubled_pod(failed: FailureSet, report_input: ReportInput) -> Explanation |
         return None
     first = failed.first
     failure = pod_failure_near(report_input, first.node_id or "", first.node_ip, from_ns(failed.first_ns))
-    return explanation_of(failure, Confidence.CERTAIN) if failure else None
+    return explanation_of(failure, Confidence.CONFIRMED) if failure else None
 
 
 def pod_failure_near(
@@ -75,8 +75,17 @@ def lost_head(report_input: ReportInput, at: datetime, facts: tuple[Evidence, ..
     heads = [one for one in report_input.kubernetes.failures if one.is_of_head and not one.keeps_from_starting]
     near = [one for one in heads if abs(one.at - at) <= _SLACK]
     if not near:
-        return Explanation(_LOST, Confidence.LIKELY, facts, to_ns(at), subject=at.isoformat(), rule=CRASHED)
-    told = explanation_of(min(near, key=lambda one: abs(one.at - at)), Confidence.CERTAIN)
+        return Explanation(
+            _LOST,
+            Confidence.LIKELY,
+            facts,
+            to_ns(at),
+            subject=at.isoformat(),
+            rule=CRASHED,
+            who=Who(WhoKind.CLUSTER, ""),
+            basis="it ended without a word, and nobody says why",
+        )
+    told = explanation_of(min(near, key=lambda one: abs(one.at - at)), Confidence.CONFIRMED)
     return replace(told, title=f"{_LOST}: {told.title}", evidence=(*told.evidence, *facts))
 
 
@@ -88,6 +97,8 @@ def explanation_of(failure: PodFailure, confidence: Confidence) -> Explanation:
         to_ns(failure.at),
         subject=failure.pod,
         rule=failure.rule,
+        who=Who(WhoKind.POD, failure.pod),
+        basis="Kubernetes says so",
     )
 
 

@@ -16,7 +16,10 @@ from raykeeper.history.report.fingerprint import (
 )
 from raykeeper.history.report.input import Explanation, ReportInput
 from raykeeper.history.report.model import Confidence, Evidence
+from raykeeper.history.report.naming import called, phrase
 from raykeeper.history.report.rules.drivers import named_in, told_of
+from raykeeper.history.report.rules.start import NAMED, UNNAMED, at
+from raykeeper.history.report.tracebacks import user_location
 from raykeeper.history.text import shortened
 from raykeeper.times import from_ns
 
@@ -39,12 +42,15 @@ def failed_result(failed: FailureSet, report_input: ReportInput) -> Explanation 
         return None
     name, others = _name(failed), [one for one in report_input.sets if one.id != failed.id and one.jobs & failed.jobs]
     roots = told_of(kind, others, failed.first.message)
-    evidence = (Evidence("task", f"{name} asked for a result and got {exception}", from_ns(failed.first_ns)),)
+    said = f"{name} asked for a result and got {exception}"
+    evidence = (Evidence("task", said, from_ns(failed.first_ns), failed.first.address),)
     root = _earliest(roots)
     if root is None:
         title = f"{name} asked for a result that Ray could not give: {shortened(exception)}"
-        return Explanation(title, Confidence.CERTAIN, evidence, failed.first_ns)
-    confidence = Confidence.CERTAIN if len(roots) == 1 else Confidence.LIKELY
+        where = user_location(failed.first.message)
+        error, who = shortened(exception), failed.first.who
+        return Explanation(title, Confidence.LIKELY, evidence, failed.first_ns, error=error, where=where, who=who)
+    confidence = Confidence.CONFIRMED if len(roots) == 1 else Confidence.LIKELY
     return Explanation(root.title, confidence, evidence, root.first_ns, because_of=root.id)
 
 
@@ -59,15 +65,18 @@ def failed_dependency(failed: FailureSet, report_input: ReportInput) -> Explanat
     alike = [one for one in alike if one.title == title]
     root = _earliest(one for one in alike if inner in one.functions or inner == one.first.name)
     how = _HOW[failed.wrapping].format(name=_name(failed), inner=inner or "another task")
-    evidence = (Evidence("task", how, from_ns(failed.first_ns)),)
+    evidence = (Evidence("task", how, from_ns(failed.first_ns), failed.first.address),)
     if root is not None:
-        return Explanation(root.title, Confidence.CERTAIN, evidence, root.first_ns, because_of=root.id)
+        return Explanation(root.title, Confidence.CONFIRMED, evidence, root.first_ns, because_of=root.id)
     if is_own:
         return None
     if like := _earliest(alike):  # tasks with names of their own are counted by their function
         return Explanation(like.title, Confidence.LIKELY, evidence, like.first_ns, because_of=like.id)
-    told = f"{inner or 'another task'} raised {shortened(headline(part))}"
-    return Explanation(told, Confidence.LIKELY, evidence, failed.first_ns)
+    error, where = shortened(headline(part)), user_location(part)
+    told, who = f"{inner or 'another task'} raised {error}", called(inner or "another task")
+    return Explanation(
+        told, Confidence.LIKELY, evidence, failed.first_ns, error=error, where=where, who=who, what=phrase(who)
+    )
 
 
 def failed_alike(failed: FailureSet, report_input: ReportInput) -> Explanation | None:
@@ -78,7 +87,8 @@ def failed_alike(failed: FailureSet, report_input: ReportInput) -> Explanation |
     root = _earliest(one for one in report_input.sets if one.id != failed.id and end in one.first.message)
     if root is None:
         return None
-    evidence = (Evidence("task", f"the error of {_name(failed)} ends as that one does", from_ns(failed.first_ns)),)
+    said = f"the error of {_name(failed)} ends as that one does"
+    evidence = (Evidence("task", said, from_ns(failed.first_ns), failed.first.address),)
     return Explanation(root.title, Confidence.LIKELY, evidence, root.first_ns, because_of=root.id)
 
 
@@ -91,17 +101,26 @@ def failed_constructor(failed: FailureSet, report_input: ReportInput) -> Explana
     if failed.error_type != "ACTOR_DIED" or _CONSTRUCTOR not in failed.first.actor_death:
         return None
     text = f"actor {failed.first.class_name or failed.first.actor_id} died because its constructor raised an exception"
-    evidence = (Evidence("actor", text, from_ns(failed.first.actor_end_ns)),)
+    evidence = (Evidence("actor", text, from_ns(failed.first.actor_end_ns), failed.first.address),)
     made = _earliest(
         one
         for one in report_input.sets
         if one.wrapping is Wrapping.OWN and one.first.actor_id == failed.first.actor_id and _is_constructor(one)
     )
     if made is None or made.id == failed.id:
+        where = user_location(failed.first.message)
         return Explanation(
-            f"constructor failed: {failed.words}", Confidence.CERTAIN, evidence, failed.first.actor_end_ns
+            f"constructor failed: {failed.words}{at(where)}",
+            Confidence.CONFIRMED if where else Confidence.LIKELY,
+            evidence,
+            failed.first.actor_end_ns,
+            error=failed.words,
+            where=where,
+            who=failed.first.who,
+            what=f"the constructor of {failed.first.who.text}",
+            basis=NAMED if where else UNNAMED,
         )
-    return Explanation(made.title, Confidence.CERTAIN, evidence, made.first_ns, because_of=made.id)
+    return Explanation(made.title, Confidence.CONFIRMED, evidence, made.first_ns, because_of=made.id)
 
 
 def restarting_actor(failed: FailureSet, report_input: ReportInput) -> Explanation | None:
@@ -113,7 +132,7 @@ def restarting_actor(failed: FailureSet, report_input: ReportInput) -> Explanati
         for one in _earlier(failed, report_input)
         if one.first.actor_id == failed.first.actor_id and one.error_type == _UNAVAILABLE and one.first.worker_id
     )
-    evidence = (Evidence("task", failed.first.message, from_ns(failed.first_ns)),)
+    evidence = (Evidence("task", failed.first.message, from_ns(failed.first_ns), failed.first.address),)
     if ended is None:
         return Explanation("its actor was being restarted", Confidence.LIKELY, evidence, failed.first_ns)
     return Explanation(ended.title, Confidence.LIKELY, evidence, ended.first_ns, because_of=ended.id)

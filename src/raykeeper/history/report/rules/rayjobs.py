@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from raykeeper.history.report.input import Explanation
-from raykeeper.history.report.model import Confidence, Evidence
+from raykeeper.history.report.model import Confidence, Evidence, Who, WhoKind
 from raykeeper.history.text import shortened
 from raykeeper.layout.rayjobs import COMPLETE, FAILED, RayJobRecord, RayJobState
 from raykeeper.times import to_ns
@@ -93,7 +93,7 @@ def _failure(record: RayJobRecord, reason: str, message: str, at: datetime | Non
     more = "" if rule in _COMPLETE_TITLES else f": {message or reason or 'nobody said why'}"
     said = ": ".join(filter(None, (reason, message))) or FAILED
     title = shortened(f"RayJob {record.name} {words}{more}")
-    confidence = Confidence.GUESS if rule == FAILED_RAYJOB else Confidence.CERTAIN
+    confidence = Confidence.POSSIBLE if rule == FAILED_RAYJOB else Confidence.CONFIRMED
     return _explained(record, rule, title, confidence, Evidence(_SOURCE, said, at))
 
 
@@ -101,7 +101,7 @@ def _interruption(record: RayJobRecord, rule: str, words: str, at: datetime, mor
     """Somebody asked for it."""
     title = f"RayJob {record.name} {words} before it ended"
     said = Evidence(_SOURCE, f"{title}{more}", at)
-    return _explained(record, rule, title, Confidence.CERTAIN, said, is_intended=True)
+    return _explained(record, rule, title, Confidence.CONFIRMED, said, is_intended=True)
 
 
 def _deletion(record: RayJobRecord) -> Explanation | None:
@@ -118,7 +118,15 @@ def _explained(
 ) -> Explanation:
     evidence = (said, *_hints(record, said)) if not is_intended else (said,)
     return Explanation(
-        title, confidence, evidence, to_ns(said.at), subject=record.uid, is_intended=is_intended, rule=rule
+        title,
+        confidence,
+        evidence,
+        to_ns(said.at),
+        subject=record.uid,
+        is_intended=is_intended,
+        rule=rule,
+        who=Who(WhoKind.JOB, record.name),
+        basis="Kubernetes says so",
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from raykeeper.history.report.failures import WORKER_DIED, FailureSet
-from raykeeper.history.report.fingerprint import headline, is_wrapper
+from raykeeper.history.report.excerpts import trace_excerpt
+from raykeeper.history.report.failures import WORKER_DIED, FailedAttempt, FailureSet
+from raykeeper.history.report.fingerprint import headline
 from raykeeper.history.report.input import (
     Capacity,
     Explanation,
@@ -13,8 +14,9 @@ from raykeeper.history.report.input import (
     in_words,
     parse_resources,
 )
-from raykeeper.history.report.model import Confidence, Evidence
-from raykeeper.history.report.tracebacks import at_frame, folded
+from raykeeper.history.report.model import CodeLocation, Confidence, Evidence, Excerpt, Who, WhoKind
+from raykeeper.history.report.naming import phrase, short
+from raykeeper.history.report.tracebacks import folded, is_wrapper, tracebacks_in
 from raykeeper.history.text import counted, shortened
 from raykeeper.times import from_ns
 
@@ -30,15 +32,26 @@ _UNSCHEDULABLE = {
 _CONSTRUCTOR = "__init__"
 _PRINTED = "lines of stdout:"
 """Before what a command printed, such as `pip install`."""
+UNMADE_ENVIRONMENT = "Ray says why it could not make the environment"
 
 
 def failed_environment(failed: FailureSet, _: ReportInput) -> Explanation | None:
     """The runtime environment could not be made, so that nothing of the task ever ran."""
     if failed.error_type != "RUNTIME_ENV_SETUP_FAILED":
         return None
-    evidence = (Evidence("task", failed.first.message, from_ns(failed.first_ns)),)
-    said = f"a runtime environment failed: {environment_words(failed.first.message) or failed.title}"
-    return Explanation(said, Confidence.CERTAIN, evidence, failed.first_ns)
+    first = failed.first
+    evidence = (Evidence("task", first.message, from_ns(failed.first_ns), first.address),)
+    error = environment_words(first.message) or failed.words
+    return Explanation(
+        f"a runtime environment failed: {error}",
+        Confidence.CONFIRMED,
+        evidence,
+        failed.first_ns,
+        error=error,
+        who=first.who,
+        what=f"the runtime environment of {first.who.text} could not be made",
+        basis=UNMADE_ENVIRONMENT,
+    )
 
 
 def environment_words(message: str) -> str:
@@ -53,8 +66,17 @@ def unschedulable(failed: FailureSet, _: ReportInput) -> Explanation | None:
     said = _UNSCHEDULABLE.get(failed.error_type)
     if said is None:
         return None
-    evidence = (Evidence("task", failed.first.message or failed.error_type, from_ns(failed.first_ns)), *_asked(failed))
-    return Explanation(said, Confidence.CERTAIN, evidence, failed.first_ns)
+    first = failed.first
+    fact = Evidence("task", first.message or failed.error_type, from_ns(failed.first_ns), first.address)
+    title = f"{said} ({short(first.who, first.function)})"
+    return Explanation(
+        title,
+        Confidence.CONFIRMED,
+        (fact, *_asked(failed)),
+        failed.first_ns,
+        who=first.who,
+        basis="Ray says that it gave up on it",
+    )
 
 
 def waiting_actor(failed: FailureSet, report_input: ReportInput) -> Explanation | None:
@@ -66,7 +88,8 @@ def waiting_actor(failed: FailureSet, report_input: ReportInput) -> Explanation 
     root = next((one for one in made if one.first.function == f"{owner}.{_CONSTRUCTOR}"), None)
     if root is None:
         return None
-    evidence = (Evidence("task", f"{failed.first.function} was called before its actor was", from_ns(failed.first_ns)),)
+    said = f"{failed.first.function} was called before its actor was"
+    evidence = (Evidence("task", said, from_ns(failed.first_ns), failed.first.address),)
     return Explanation(root.title, Confidence.LIKELY, evidence, root.first_ns, because_of=root.id)
 
 
@@ -76,9 +99,18 @@ def never_scheduled(failed: FailureSet, report_input: ReportInput) -> Explanatio
     if not is_waiting(failed) or _is_in_line(wanted, report_input.capacity):
         return None
     text = f"{counted(failed.never_ran, 'task')} never got a worker before the job ended"
-    evidence = (Evidence("task", text, from_ns(failed.first_ns)), *_asked(failed), *_shortage(wanted, report_input))
-    title = waited_in_vain(failed.first.function, wanted)
-    return Explanation(title, Confidence.LIKELY, evidence, failed.first_ns)
+    fact = Evidence("task", text, from_ns(failed.first_ns), failed.first.address)
+    short_of = _shortage(wanted, report_input)
+    who = Who(WhoKind.TASK, failed.first.function)
+    return Explanation(
+        waited_in_vain(failed.first.function, wanted),
+        Confidence.LIKELY,
+        (fact, *_asked(failed), *short_of),
+        failed.first_ns,
+        who=who,
+        then=_sentence(short_of),
+        basis="it waited for a node until the job ended",
+    )
 
 
 def is_waiting(failed: FailureSet) -> bool:
@@ -92,8 +124,16 @@ def waited_at_end(waiting: Waiting, report_input: ReportInput) -> Explanation | 
     if not wanted or _is_in_line(wanted, report_input.capacity):
         return None
     text = f"{counted(waiting.attempts, 'task')} never got a worker before the cluster ended"
-    evidence = (Evidence("task", text), *_shortage(wanted, report_input))
-    return Explanation(waited_in_vain(waiting.function, wanted), Confidence.LIKELY, evidence, waiting.since_ns)
+    short_of = _shortage(wanted, report_input)
+    return Explanation(
+        waited_in_vain(waiting.function, wanted),
+        Confidence.LIKELY,
+        (Evidence("task", text), *short_of),
+        waiting.since_ns,
+        who=Who(WhoKind.TASK, waiting.function),
+        then=_sentence(short_of),
+        basis="it waited for a node until the cluster ended",
+    )
 
 
 def waited_in_vain(function: str, wanted: Resources) -> str:
@@ -105,25 +145,64 @@ def _is_in_line(wanted: Resources, capacity: Capacity) -> bool:
     return capacity.was_given(wanted) and not capacity.shortage(wanted)
 
 
+def _sentence(facts: tuple[Evidence, ...]) -> str:
+    return " ".join(fact.text for fact in facts[:1])
+
+
 def _shortage(wanted: Resources, report_input: ReportInput) -> tuple[Evidence, ...]:
     short = report_input.capacity.shortage(wanted)
     return (Evidence("node", short),) if short else ()
 
 
+_RAISED = "TASK_EXECUTION_EXCEPTION"
+NAMED = "the traceback names the line that raised it"
+UNNAMED = "no line of the user's code is known"
+
+
 def raised_exception(failed: FailureSet, _: ReportInput) -> Explanation | None:
     """The user's code raised it: there is nothing before it."""
-    if failed.error_type != "TASK_EXECUTION_EXCEPTION":
+    if failed.error_type != _RAISED:
         return None
-    evidence = (Evidence("task", folded(failed.first.message), from_ns(failed.first_ns)),)
-    confidence = Confidence.LIKELY if is_wrapper(failed.words) else Confidence.CERTAIN
-    title = f"{failed.first.called} raised {failed.words}{at_frame(failed.first.message)}"
-    return Explanation(title, confidence, evidence, failed.first_ns)
+    first = failed.first
+    where, excerpts = _traced(first)
+    is_named = where is not None and not is_wrapper(failed.words)
+    evidence = (Evidence("task", folded(first.message), from_ns(failed.first_ns), first.address),)
+    return Explanation(
+        f"{short(first.who, first.function)} raised {failed.words}{at(where)}",
+        Confidence.CONFIRMED if is_named else Confidence.LIKELY,
+        evidence,
+        failed.first_ns,
+        error=failed.words,
+        where=where,
+        who=first.who,
+        what=phrase(first.who, first.function),
+        basis=NAMED if is_named else UNNAMED,
+        excerpts=excerpts,
+    )
+
+
+def _traced(first: FailedAttempt) -> tuple[CodeLocation | None, tuple[Excerpt, ...]]:
+    """Where in the user's code it was raised, and the lines of its traceback that matter."""
+    found = tracebacks_in(first.message)
+    if not found:
+        return None, ()
+    raised = found[-1].users
+    frame = raised.users_frame
+    title = f"traceback of {short(first.who, first.function)}"
+    return frame.location if frame else None, (trace_excerpt(title, first.message, raised, first.address),)
+
+
+def at(where: CodeLocation | None) -> str:
+    """A place, to stand behind other words."""
+    return f" ({where.text})" if where else ""
 
 
 def unexplained(failed: FailureSet, _: ReportInput) -> Explanation:
     """All that is known is what Ray said."""
-    evidence = (Evidence("task", failed.first.message or failed.error_type, from_ns(failed.first_ns)),)
-    return Explanation(failed.words, Confidence.GUESS, evidence, failed.first_ns)
+    first = failed.first
+    evidence = (Evidence("task", first.message or failed.error_type, from_ns(failed.first_ns), first.address),)
+    what = phrase(first.who, first.function)
+    return Explanation(failed.words, Confidence.POSSIBLE, evidence, failed.first_ns, who=first.who, what=what)
 
 
 def _asked(failed: FailureSet) -> tuple[Evidence, ...]:
