@@ -9,6 +9,7 @@ from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.backends.local import LOCAL
 from raykeeper.storage.errors import StoreRefused, StoreUnavailable
 from raykeeper.storage.local.localstore import LocalStore
+from raykeeper.storage.store import OBJECT_LIMIT_BYTES
 
 
 @dataclass
@@ -26,9 +27,9 @@ class CountingStore(LocalStore):
         super().__init__(StoreSettings(LOCAL, str(folder)))
         self.asked = Asked()
 
-    async def get(self, key: str) -> bytes:
+    async def get(self, key: str, limit_bytes: int = OBJECT_LIMIT_BYTES) -> bytes:
         self.asked.opened.append(key)
-        return await super().get(key)
+        return await super().get(key, limit_bytes)
 
     async def read_range(self, key: str, offset: int, length: int) -> bytes:
         self.asked.ranges.append(key)

@@ -17,9 +17,10 @@ from raykeeper.history.http.pages.dashboard import NO_DASHBOARD, DashboardFiles
 from raykeeper.history.ingest.session import FixedTables, Session, Tables
 from raykeeper.history.logs.store import LogStore
 from raykeeper.history.query.context import Row
-from raykeeper.history.query.database import Database
+from raykeeper.history.query.database import Database, RowsCopy
 from raykeeper.history.query.history import History
 from raykeeper.history.settings import AccessSettings
+from raykeeper.history.store.background_look import BackgroundLooks
 from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
 from raykeeper.layout.keys import (
@@ -100,6 +101,9 @@ class LazyDatabase(Database):
     ) -> list[T]:
         return await self._database().query_shaped(sql, tables, params, shape)
 
+    async def copy(self, sql: str, tables: Tables, params: Mapping[str, object]) -> RowsCopy:
+        return await self._database().copy(sql, tables, params)
+
     def _database(self) -> Database:
         self.started = self.started or Database(self.folder)
         return self.started
@@ -131,6 +135,8 @@ def a_scene(
         database=LazyDatabase(folder / "cache"),
         logs=LogStore(store, clock),
         access=access or AccessSettings(),
+        clock=clock,
+        looks=BackgroundLooks(clock),
     )
     return Scene(store, history, sessions, make_app(history, dashboard))
 

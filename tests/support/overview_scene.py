@@ -16,7 +16,7 @@ from raykeeper.history.query.database import Database
 from raykeeper.history.store.kube_facts import KubeFacts
 from raykeeper.layout.records import PolledAnswer, SessionRecord
 from support.ingest_scene import HEAD, SESSION, START_NS, Event, base64_id, event, lifecycle, segment, timestamp
-from support.report_scene import ACTOR, JOB, NO_LOGS, NOW, ReportTables, actor_task
+from support.report_scene import ACTOR, JOB, NOW, ReportTables, actor_task, no_logs
 
 SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
@@ -57,7 +57,7 @@ async def asked_about(
     facts: ClusterFacts | None = KnownFacts(kube) if kube else None
     database = Database(folder)
     try:
-        yield SessionContext(session, database, NO_LOGS, kubernetes=facts)
+        yield SessionContext(session, database, no_logs(), kubernetes=facts)
     finally:
         await database.close()
 

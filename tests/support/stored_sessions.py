@@ -13,6 +13,7 @@ from raykeeper.layout.keys import (
     CatalogKey,
     EventSegmentKey,
     LogPackKey,
+    SamplesKey,
     SealedKey,
     SessionId,
     end_record_key,
@@ -25,6 +26,7 @@ from raykeeper.layout.keys import (
 from raykeeper.layout.logs import StoredLog, logs_of_packs, newest_by_path, read_log
 from raykeeper.layout.polled import decode_polled
 from raykeeper.layout.records import CatalogStart, EndRecord, NodeRecord, R, SessionRecord, decode_record
+from raykeeper.layout.samples import FIELDS, STEP_SECONDS, SampleBlock, decode_block
 from raykeeper.layout.segments import read_lines
 
 
@@ -62,6 +64,19 @@ class StoredSession:
         named = sorted((facts for facts in keys if facts.name == name), key=lambda facts: facts.polled_ms)
         return [json.loads(bytes(decode_polled(self._read(facts.key)).body)) for facts in named]
 
+    def sealed_samples(self, node_id: str) -> dict[int, dict[str, Any]]:
+        """Rows of resource samples that are in blocks, by time."""
+        found: dict[int, dict[str, Any]] = {}
+        for facts, data in self._sealed(SamplesKey):
+            if facts.node_id == node_id:
+                found |= _rows(decode_block(data))
+        return found
+
+    def samples(self, node_id: str) -> dict[int, dict[str, Any]]:
+        """All rows of resource samples, also those that only the heartbeat has."""
+        node = self.node(node_id)
+        return self.sealed_samples(node_id) | (_rows(decode_block(node.samples)) if node and node.samples else {})
+
     def record(self) -> SessionRecord | None:
         return self._record(session_record_key(self.id), SessionRecord)
 
@@ -95,6 +110,16 @@ class StoredSession:
 
     def _read(self, key: str) -> bytes:
         return (self.store / key).read_bytes()
+
+
+def _rows(block: SampleBlock) -> dict[int, dict[str, Any]]:
+    """By time; without those in which nothing is known."""
+    columns = {name: block.values(getattr(block, name)) for name in FIELDS}
+    rows = {
+        block.start + STEP_SECONDS * row: {name: values[row] for name, values in columns.items()}
+        for row in range(block.rows)
+    }
+    return {at: row for at, row in rows.items() if any(value is not None for value in row.values())}
 
 
 def _whole(log: StoredLog, fetch: Any) -> bytes:

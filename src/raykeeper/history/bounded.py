@@ -38,6 +38,11 @@ class Bounded(Generic[K, V]):
             _, (_, oldest) = self._items.popitem(last=False)
             self._weight -= oldest
 
+    def drop(self, key: K) -> None:
+        """Hold it no longer."""
+        found = self._items.pop(key, None)
+        self._weight -= found[1] if found else 0
+
     def __contains__(self, key: object) -> bool:
         return key in self._items
 

@@ -20,7 +20,7 @@ _KUBERAY = (
     ),
     Flag(
         "dashboard-dir",
-        "Folder of Ray's built dashboard. Default: the one in the installed `ray` package.",
+        "Folder of Ray's built dashboard. Default: that of the installed `ray` package, else that of raykeeper itself.",
     ),
 )
 
@@ -80,6 +80,11 @@ _OURS = (
         "MB of memory for all queries together; larger queries spill to disk.",
         default="512",
         variable="RAYKEEPER_QUERY_MEMORY_MB",
+    ),
+    Flag(
+        "price-list",
+        "YAML or JSON file with prices of CPU-, memory-, GPU- and node-hours; sessions and jobs then have a cost.",
+        variable="RAYKEEPER_PRICE_LIST",
     ),
     Flag(
         "kubernetes-facts",

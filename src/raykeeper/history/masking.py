@@ -116,10 +116,46 @@ _SHORT_CHARS = 64
 _CACHED_TEXTS = 1 << 14  # states, functions, addresses: most short texts of a page are repeated in each row
 
 
-def masked_text(text: str) -> str:
-    """The text with every secret in it that the patterns know replaced; names and the rest stay."""
+def masked_text(text: str, *, keeps_lines: bool = False) -> str:
+    """The text with every secret in it that the patterns know replaced; names and the rest stay.
+
+    A private key takes several lines: with `keeps_lines` the lines after it stay at their numbers.
+    """
+    spans = _secrets(text)
+    return _without(text, spans, keeps_lines=keeps_lines) if spans else text
+
+
+def masked_part(text: str, begin: int, end: int) -> str:
+    """The characters between two places without secrets, also without those that lie in them in part.
+
+    Whoever chooses where a text is cut could otherwise have half of a secret, which no pattern knows.
+    """
+    spans = [(max(one, begin) - begin, min(other, end) - begin) for one, other in _secrets(text)]
+    return _without(text[begin:end], [(one, other) for one, other in spans if one < other])
+
+
+CONTEXT_BYTES = 8 * 1024
+"""Looked at on both sides of a text that is cut, more than a private key has: a secret that is cut is still known."""
+
+
+def masked_between(before: str, text: str, after: str) -> list[str]:
+    """The lines of a text that was cut, as if all that stands around were there, too."""
+    lines = f"{before}{text}{after}".split("\n")
+    masked = masked_lines(lines)
+    first, begin = before.count("\n"), len(before.rpartition("\n")[2])
+    last = first + text.count("\n")
+    end = len(lines[last]) - len(after.partition("\n")[0])
+    for place in {first, last}:
+        cut = (begin if place == first else 0, end if place == last else len(lines[place]))
+        if masked[place] != MASK and cut != (0, len(lines[place])):
+            masked[place] = masked_part(lines[place], *cut)
+    return masked[first : last + 1]
+
+
+def _secrets(text: str) -> list[tuple[int, int]]:
+    """Where they are, in order."""
     if len(text) < _SHORTEST:
-        return text
+        return []
     lowered = text.lower()
     if len(lowered) != len(text):  # one letter has a longer small one
         lowered = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i").lower()
@@ -127,7 +163,7 @@ def masked_text(text: str) -> str:
     spans = [span for word in there for pattern in _BY_WORD[word] for span in _spans(pattern, word, text, lowered)]
     if "private key-----" in lowered:
         spans += _cut_key(text)
-    return _without(text, sorted(spans)) if spans else text
+    return sorted(spans)
 
 
 def is_secret_name(name: str) -> bool:
@@ -198,13 +234,16 @@ def _may_be_key(line: str) -> bool:
     return " " not in line.strip()
 
 
-def _without(text: str, spans: list[tuple[int, int]]) -> str:
+def _without(text: str, spans: list[tuple[int, int]], *, keeps_lines: bool = False) -> str:
     """Spans that touch or overlap are one secret."""
     parts: list[str] = []
     end = 0
     for begin, stop in spans:
         if begin > end or not parts:
             parts += [text[end:begin], MASK]
+            end = begin
+        if keeps_lines:
+            parts.append("\n" * text.count("\n", end, stop))
         end = max(end, stop)
     return "".join([*parts, text[end:]])
 
@@ -223,6 +262,7 @@ _SECRET_ELEMENT = re.compile(f'"{_FLAG_NAME}"', re.ASCII | re.IGNORECASE)
 _encoder = msgspec.json.Encoder()
 
 T = TypeVar("T")
+_NO_NAME = "null"  # as JSON calls a key of nothing: what an event did not name is counted all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +302,7 @@ def _walked(value: Any, depth: int) -> Any:
     if depth >= DEPTH_LIMIT:
         return MASK
     if kind is dict or isinstance(value, Mapping):
-        return {name: _member(name, part, depth) for name, part in value.items()}
+        return {_NO_NAME if name is None else name: _member(name, part, depth) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(_elements(value, depth))
     if isinstance(value, Masked):

@@ -27,7 +27,9 @@ from raykeeper.history.query.cache import ResponseCache
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.database import Database, DatabaseSettings
 from raykeeper.history.query.history import History
+from raykeeper.history.samples.store import SampleStore
 from raykeeper.history.settings import HistorySettings, HistoryStoreSettings, KubernetesSettings
+from raykeeper.history.store.background_look import BackgroundLooks
 from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
 from raykeeper.history.store.kube_facts import KubeFactsReader
@@ -114,11 +116,12 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
     sessions = Sessions(objects, clock, SessionsSettings(folder, cache_bytes=settings.cache.max_bytes))
     database = Database(folder, DatabaseSettings(memory_bytes=settings.cache.query_memory_bytes))
     logs, kubernetes = LogStore(objects, clock), KubeFactsReader(objects)
-    cache = ResponseCache()
+    samples, cache = SampleStore(objects, sessions.cache, clock), ResponseCache()
     summaries = SummaryWriter(
-        objects, lambda session: SessionContext(session, database, logs, kubernetes=kubernetes, cache=cache)
+        objects,
+        lambda session: SessionContext(session, database, logs, kubernetes=kubernetes, cache=cache, samples=samples),
     )
-    sessions.on_final = _finisher(summaries, logs)
+    sessions.on_final = _finisher(summaries, logs, samples)
     try:
         yield History(
             catalog=Catalog(objects, clock),
@@ -130,19 +133,26 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
             grafana=settings.grafana,
             kubernetes=kubernetes,
             cache=cache,
+            samples=samples,
+            prices=settings.prices,
+            clock=clock,
+            looks=BackgroundLooks(clock),
         )
     finally:
+        await samples.close()
         await sessions.close()
+        await cache.close()
         await logs.close()
         await database.close()
 
 
-def _finisher(summaries: SummaryWriter, logs: LogStore) -> OnFinal:
+def _finisher(summaries: SummaryWriter, logs: LogStore, samples: SampleStore) -> OnFinal:
     """What the first replica that reads a session to its end does for all others."""
 
     async def finish(session: Session) -> None:
         if await summaries.write(session):
             logs.collect(session.id)
+            samples.collect(session)
 
     return finish
 

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from raykeeper.history.prices import PriceList
 from raykeeper.logs import LogSettings
-
-
-def is_loopback(host: str | None) -> bool:
-    """Whether only this machine can reach the address."""
-    if host is None:
-        return False
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
 
 GIB = 1024 * 1024 * 1024
 AuthMode = Literal["none", "token"]
@@ -106,11 +95,13 @@ class HistorySettings:
     access: AccessSettings = field(default_factory=AccessSettings)
     """Who may read."""
     dashboard_dir: Path | None = None
-    """Folder of Ray's built dashboard (`--dashboard-dir`); None takes it from the installed `ray` package."""
+    """Folder of Ray's built dashboard (`--dashboard-dir`); None: that of the installed `ray` package, else our own."""
     cache: CacheSettings = field(default_factory=CacheSettings)
     """Copies of objects on the local disk."""
     grafana: GrafanaSettings = field(default_factory=GrafanaSettings)
     """Metrics of past sessions."""
+    prices: PriceList | None = None
+    """What resources cost an hour (the file of `--price-list`, `RAYKEEPER_PRICE_LIST`); None shows no cost."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     """What Kubernetes says about Ray clusters."""
     logs: LogSettings = field(default_factory=LogSettings)

@@ -11,6 +11,7 @@ from typing import cast, get_args
 
 from raykeeper.errors import Misconfigured
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
+from raykeeper.history.prices import PriceList, read_price_list
 from raykeeper.history.settings import (
     AccessSettings,
     CacheSettings,
@@ -19,9 +20,8 @@ from raykeeper.history.settings import (
     HistorySettings,
     HistoryStoreSettings,
     KubernetesSettings,
-    is_loopback,
 )
-from raykeeper.settings.addresses import parse_address
+from raykeeper.settings.addresses import is_loopback, parse_address
 from raykeeper.settings.arguments import parse_arguments
 from raykeeper.settings.log_values import read_log_settings
 from raykeeper.settings.sources import Sources
@@ -51,6 +51,7 @@ def read_settings(
         dashboard_dir=sources.read("dashboard-dir", parse_optional_path, None),
         cache=_cache(sources),
         grafana=_grafana(sources.variables),
+        prices=sources.read("price-list", _parse_price_list, None),
         kubernetes=_kubernetes(sources),
         logs=read_log_settings(sources),
         ignored=tuple(f"--{name}" for name in WITHOUT_EFFECT if name in sources.given),
@@ -139,6 +140,11 @@ def _parse_names(setting: str, text: str) -> tuple[str, ...]:
     if any(not _NAMESPACE.fullmatch(name) for name in names):
         raise Misconfigured(setting, text, "use names of namespaces, separated by commas")
     return tuple(sorted(names))
+
+
+def _parse_price_list(setting: str, text: str) -> PriceList | None:
+    path = parse_optional_path(setting, text)
+    return read_price_list(setting, path) if path else None
 
 
 def _parse_listener(setting: str, text: str) -> str:

@@ -15,6 +15,8 @@ from history.browser.traffic import Traffic
 from support.conditions import eventually
 
 PAGE_SECONDS = 120.0
+_SHIFT = 8  # of the protocol's modifiers
+Point = tuple[float, float]
 DOMAINS = ("Page", "Runtime", "Network", "Log")
 
 # What a person would click on for a word: the innermost visible element that says just this.
@@ -59,6 +61,10 @@ class Tab:
         """Let the page itself do something."""
         await self._evaluate(script + "; null")
 
+    async def run_first(self, script: str) -> None:
+        """Have every page that is opened from now on begin with this."""
+        await self._tell("Page.addScriptToEvaluateOnNewDocument", source=script)
+
     async def value_of(self, expression: str) -> Any:
         """What an expression is in the page, once it is settled."""
         return await self._evaluate(expression, awaitPromise=True)
@@ -87,6 +93,18 @@ class Tab:
                 f"{await self.address()}: missing {missing}, quiet: {self.traffic.is_quiet}\n{await self.text()}"
             ) from late
 
+    async def shows_now(self, words: Sequence[str]) -> None:
+        """Return once all words are there, also on a page that keeps a stream open and is never quiet."""
+
+        async def all_there() -> bool:
+            text = await self.text()
+            return all(word in text for word in words)
+
+        try:
+            await eventually(all_there, seconds=PAGE_SECONDS)
+        except TimeoutError as late:
+            raise AssertionError(f"{await self.address()}: not all of {words}\n{await self.text()}") from late
+
     async def click(self, word: str, selector: str = "*") -> None:
         """Press the mouse on what says that word, once it is there."""
         find = FIND.replace("WORD", json.dumps(word)).replace("SELECTOR", selector)
@@ -103,6 +121,36 @@ class Tab:
             raise AssertionError(f"{await self.address()}: nothing says {word!r}\n{await self.text()}") from late
         for kind in ("mousePressed", "mouseReleased"):
             await self._tell("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def drag(self, begin: Point, end: Point, *, shift: bool = False) -> None:
+        """Press the mouse at one place, move it to another in steps, and let go."""
+        how = {"button": "left", "buttons": 1, "modifiers": _SHIFT if shift else 0}
+        steps = [
+            (begin[0] + (end[0] - begin[0]) * part / 5, begin[1] + (end[1] - begin[1]) * part / 5) for part in range(6)
+        ]
+        await self._mouse("mousePressed", begin, clickCount=1, **how)
+        for place in steps:
+            await self._mouse("mouseMoved", place, **how)
+        await self._mouse("mouseReleased", end, clickCount=1, **how)
+
+    async def click_at(self, place: Point) -> None:
+        for kind in ("mousePressed", "mouseReleased"):
+            await self._mouse(kind, place, button="left", clickCount=1)
+
+    async def point_at(self, place: Point) -> None:
+        await self._mouse("mouseMoved", place)
+
+    async def wheel(self, place: Point, down: float) -> None:
+        await self._mouse("mouseWheel", place, deltaX=0, deltaY=down)
+
+    async def press(self, key: str) -> None:
+        """One key of the keyboard, by the name that pages know it by."""
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        await self._tell("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text} if text else {}))
+        await self._tell("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    async def _mouse(self, kind: str, place: Point, **how: Any) -> None:
+        await self._tell("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], **how)
 
     async def screenshot(self, file: Path, *, is_whole: bool = False) -> None:
         """A picture of the window, or of the whole page, as PNG."""

@@ -31,8 +31,8 @@ INGEST_SECONDS = 900.0
 PREFIX = f"/s/{SPEC.id}"
 JOB = "05000000"
 PAGES = (
-    OwnPage("large-sessions", "/", (SPEC.id.cluster,)),
-    OwnPage("large-jobs", "/jobs", (JOB, "python main.py")),
+    OwnPage("large-sessions", "/sessions", (SPEC.id.cluster,)),
+    OwnPage("large-jobs", "/", (JOB, "main.py")),
     OwnPage("large-overview", f"{PREFIX}/overview", ("Tasks over time", "step_19")),
     OwnPage("large-job", f"{PREFIX}/job/{JOB}", ("Timeline",)),
     OwnPage("large-report", f"{PREFIX}/report", ("Root cause", "ValueError: bad value")),

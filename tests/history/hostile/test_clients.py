@@ -126,7 +126,7 @@ async def test_one_catalog_entry_with_an_impossible_time_costs_the_others_nothin
         text = (await scene.store.get(key)).replace(b"2026-11-15T20:00:00Z", time_text.encode())
         await scene.store.put(key, text)
         fresh = a_scene(tmp_path)
-        for path in ("/", "/clusters", "/jobs", "/api/keeper/v1/sessions"):
+        for path in ("/sessions", "/clusters", "/jobs", "/api/keeper/v1/sessions"):
             answer = await ask(fresh.app, path)
             assert answer.status == 200, path
             assert SESSION.session in answer.text or path == "/jobs"
@@ -136,8 +136,8 @@ async def test_one_catalog_entry_with_an_impossible_time_costs_the_others_nothin
 @pytest.mark.parametrize(
     "path",
     [
-        "/?until=9999-12-31",
-        "/?since=0001-01-01",
+        "/sessions?until=9999-12-31",
+        "/sessions?since=0001-01-01",
         "/jobs?since=0001-01-01T00:00:00%2B23:59",
         "/api/keeper/v1/sessions?since=0001-01-01T00:00:00%2B23:59",
         "/api/keeper/v1/search?text=x&until=9999-12-31T23:59:59-23:59",

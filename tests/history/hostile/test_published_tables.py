@@ -17,7 +17,7 @@ from raykeeper.history.ingest.sessions import SessionMissing, Sessions, Sessions
 from raykeeper.history.ingest.table_builder import GONE
 from raykeeper.history.query.database import Database
 from raykeeper.layout.keys import manifest_key, manifests_prefix
-from raykeeper.storage.store import ObjectStore
+from raykeeper.storage.store import OBJECT_LIMIT_BYTES, ObjectStore
 from support.clocks import ManualClock
 from support.conditions import eventually
 from support.ingest_scene import SESSION, finished_task, local_store, put_records, put_segment
@@ -163,12 +163,12 @@ async def test_a_replica_that_missed_a_segment_never_replaces_what_another_saw(
     slow = local_store(tmp_path / "store")
     missed = 0
 
-    async def find(key: str) -> bytes | None:
+    async def find(key: str, limit_bytes: int = OBJECT_LIMIT_BYTES) -> bytes | None:
         nonlocal missed
         if "/events/" in key and not missed:
             missed += 1
             return None
-        return await ObjectStore.find(slow, key)
+        return await ObjectStore.find(slow, key, limit_bytes)
 
     monkeypatch.setattr(slow, "find", find)
     clock = ManualClock(now=datetime.now(UTC))

@@ -162,6 +162,8 @@ async def test_two_replicas_take_each_others_cookies(scene: Scene, tmp_path: Pat
 async def test_the_page_that_asks_for_the_token_is_drawn_with_our_style_and_nothing_else_is_open(scene: Scene) -> None:
     page = await ask(scene.app, "/login")
     assert page.status == 401
+    assert "Sign in to Raykeeper" in page.text
+    assert "RAYKEEPER_AUTH_TOKEN" in page.text, "it says where the token comes from"
     for path in re.findall(r'(?:href|src)="(/[^"]*)"', page.text):
         assert path.startswith("/keeper/static/")
         assert (await ask(scene.app, path)).status == 200

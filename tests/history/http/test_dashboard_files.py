@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from raykeeper.history.http.pages import dashboard
 from raykeeper.history.http.pages.dashboard import find_dashboard
 from support.asking import ask
 from support.history_scene import Scene, a_scene, put_session, session_url
@@ -119,3 +121,22 @@ def test_the_installed_ray_is_found_and_not_imported(tmp_path: Path, monkeypatch
     found = find_dashboard(None)
     assert found.files == {"index.html": build / "index.html"}
     assert "ray" not in sys.modules
+
+
+def test_without_ray_the_dashboard_of_our_wheel_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "index.html").write_text("ours")
+    monkeypatch.setattr(dashboard, "_IN_OUR_WHEEL", tmp_path)
+    assert find_dashboard(None).files == {"index.html": tmp_path / "index.html"}
+
+
+async def test_a_start_page_of_another_version_is_sent_again_though_its_time_and_size_are_the_same(
+    scene: Scene, build: Path
+) -> None:
+    index, url = build / "index.html", f"{session_url()}/"
+    first = await ask(scene.app, url)
+    known = {"If-None-Match": first.headers["etag"]}
+    assert (await ask(scene.app, url, headers=known)).status == 304
+    before = index.stat()
+    index.write_text(index.read_text().swapcase())
+    os.utime(index, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (await ask(scene.app, url, headers=known)).status == 200

@@ -155,7 +155,7 @@ async def test_a_real_process_shows_a_store_and_ends_when_it_is_told(tmp_path: P
     await packs.put()
     arguments = (f"--store=file://{tmp_path}/store", "--bind=127.0.0.1:0", f"--cache-dir={tmp_path}/cache")
     async with a_process("history", *arguments) as server, aiohttp.ClientSession(server.url) as http:
-        async with http.get("/") as page:
+        async with http.get("/sessions") as page:
             assert SESSION.session in await page.text()
         async with http.get(f"{session_url()}/api/version") as version:
             assert (await version.json())["session_name"] == SESSION.session

@@ -42,7 +42,7 @@ async def test_two_replicas_show_a_session_out_of_a_bucket(
         tasks = (await ask(apps[0], paths[1])).body["data"]["result"]
         assert tasks["total"] == len(tasks["result"]) == 178
         assert (await ask(apps[1], f"{PREFIX}/api/v0/logs/file?task_id={TASK}")).text == "ok task stdout 1\n"
-        assert SESSION.session in (await ask(apps[0], "/")).text
+        assert SESSION.session in (await ask(apps[0], "/sessions")).text
         began = time.process_time()
         await ask(apps[0], f"{LOG}&filename=raylet.out&lines=50")
         assert time.process_time() - began < 2.5  # 0.02 s, and what other threads of this process do meanwhile

@@ -17,7 +17,7 @@ from raykeeper.history.store.session_state import SessionState, State
 from raykeeper.layout.kube_facts import PodFact
 from raykeeper.layout.records import EndRecord, NodeRecord, SessionRecord
 from support.history_scene import SESSION, STARTED_AT, LazyDatabase, opened_plainly
-from support.report_scene import NO_LOGS
+from support.report_scene import no_logs
 
 NAMES = {"namespace": SESSION.namespace, "cluster": SESSION.cluster, "session": SESSION.session}
 RECORD = SessionRecord(**NAMES, started_at=STARTED_AT, recorded_at=STARTED_AT, cluster_uid="u")
@@ -82,6 +82,21 @@ async def test_a_failure_is_told_to_all_and_not_kept() -> None:
     assert await cache.get("a", Counted().make) == 1
 
 
+async def test_what_is_being_made_when_the_server_ends_is_stopped() -> None:
+    cache, began = ResponseCache(), asyncio.Event()
+
+    async def make() -> int:
+        began.set()
+        await asyncio.sleep(3600)
+        return 1
+
+    waiting = asyncio.create_task(cache.get("report", make))
+    await began.wait()
+    await cache.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -112,4 +127,4 @@ async def test_a_report_seen_before_kubernetes_facts_arrived_is_made_again(tmp_p
 
 
 def about(session: Session, folder: Path) -> SessionContext:
-    return SessionContext(session, LazyDatabase(folder), NO_LOGS)
+    return SessionContext(session, LazyDatabase(folder), no_logs())

@@ -1,4 +1,4 @@
-"""The way into a session: start page, KubeRay's routes and cookies, paths."""
+"""The way into a session: the list of sessions, KubeRay's routes and cookies, paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from raykeeper.history.settings import AccessSettings
-from raykeeper.layout.keys import SessionId
+from raykeeper.layout.keys import CatalogKey, SessionId
+from raykeeper.layout.records import encode_record
+from raykeeper.layout.summaries import HeadlineSummary, JobSummary, SessionSummary
 from support.asking import Answered, ask
 from support.history_scene import (
     SESSION,
@@ -44,20 +46,45 @@ async def test_the_start_page_lists_sessions_with_their_states_and_links(scene: 
     await put_session(scene.store, unheard, started_at=STARTED_AT - timedelta(hours=1))
     await put_session(scene.store)
     await put_beat(scene.store)
-    page = await ask(scene.app, "/")
+    page = await ask(scene.app, "/sessions")
     assert page.status == 200
-    assert re.findall(r'class="badge \w+">(\w+)<', page.text) == ["running", "unknown", "ended"]
+    assert re.findall(r'class="badge \w+">([\w ]+)<', page.text) == ["Running", "unknown", "Not read yet"]
     assert [link for link in links(page) if link.startswith("/s/")] == [
         f"{session_url(id_)}/{name}" for id_ in (SESSION, unheard, ended) for name in ("overview", "report", "")
     ]
+
+
+async def test_old_addresses_of_the_list_of_sessions_lead_to_it(scene: Scene) -> None:
+    for query in ("namespace=team-a&cluster=train", "after=x", "limit=20", "since=yesterday"):
+        moved = await ask(scene.app, f"/?{query}")
+        assert (moved.status, moved.headers["location"]) == (302, f"/sessions?{query}")
+    assert (await ask(scene.app, "/?namespace=")).status == 200, "an empty filter is none"
+    assert (await ask(scene.app, "/?utm_source=mail")).status == 200
+
+
+async def test_a_session_is_listed_with_how_it_went_and_why(scene: Scene) -> None:
+    await put_session(scene.store, ended_at=STARTED_AT + timedelta(hours=1))
+    jobs = (JobSummary(status="FAILED", outcome="failed"), JobSummary(status="SUCCEEDED", outcome="ok"))
+    headline = HeadlineSummary(text="KeyError: 'lr'", what="task step", where="main.py:7")
+    summary = SessionSummary(version=4, as_of=STARTED_AT, outcome="failed", headline=headline, jobs=jobs)
+    await scene.store.put(CatalogKey(STARTED_AT.date(), SESSION, "summary").key, encode_record(summary))
+    [listed] = (await ask(scene.app, "/api/keeper/v1/sessions")).body["sessions"]
+    told = {name: listed[name] for name in ("state", "outcome", "jobs", "failed_jobs")}
+    assert told == {"state": "ended", "outcome": "failed", "jobs": 2, "failed_jobs": 1}
+    assert listed["headline"] == {"text": "KeyError: 'lr'", "what": "task step", "where": "main.py:7"}
+    page = (await ask(scene.app, "/sessions")).text
+    assert '<span class="badge bad">Failed</span>' in page
+    assert f'<a href="{session_url()}/report">KeyError: &#x27;lr&#x27;</a>' in page
+    assert "1 failed" in page
+    assert '">ended</span>' not in page, "that it is over says nothing"
 
 
 async def test_the_start_page_goes_on_where_it_ended(scene: Scene) -> None:
     for number in range(51):
         session = SessionId("team-a", "train", f"session_{number:02d}")
         await put_session(scene.store, session, started_at=STARTED_AT + timedelta(minutes=number), ended_at=STARTED_AT)
-    first = await ask(scene.app, "/")
-    [older] = [link for link in links(first) if link.startswith("/?after=")]
+    first = await ask(scene.app, "/sessions")
+    [older] = [link for link in links(first) if link.startswith("/sessions?after=")]
     second = await ask(scene.app, older)
     assert [link for link in links(second) if link.endswith("/session_00/")] == ["/s/team-a/train/session_00/"]
     assert not any("session_01" in link for link in links(second))
@@ -69,7 +96,7 @@ async def test_the_list_is_narrowed_and_turned_round_by_its_address(scene: Scene
         started_at = STARTED_AT + timedelta(days=number)
         await put_session(scene.store, session, started_at=started_at, ended_at=started_at if number < 2 else None)
     shown = {
-        query: re.findall(r"/session_(\d)/overview", (await ask(scene.app, f"/?{query}")).text)
+        query: re.findall(r"/session_(\d)/overview", (await ask(scene.app, f"/sessions?{query}")).text)
         for query in (
             "namespace=team-a&cluster=",
             "since=2026-11-16&until=2026-11-17",
@@ -85,7 +112,7 @@ async def test_a_narrowed_list_is_paged_within_what_is_wanted(scene: Scene) -> N
     for number in range(60):
         session = SessionId(f"team-{number % 2}", "train", f"session_{number:02d}")
         await put_session(scene.store, session, started_at=STARTED_AT + timedelta(minutes=number), ended_at=STARTED_AT)
-    first = await ask(scene.app, "/?namespace=team-1&limit=20")
+    first = await ask(scene.app, "/sessions?namespace=team-1&limit=20")
     [older] = [link for link in links(first) if "after=" in link]
     second = await ask(scene.app, older)
     assert len(re.findall(r"/overview", second.text)) == 10
@@ -94,28 +121,32 @@ async def test_a_narrowed_list_is_paged_within_what_is_wanted(scene: Scene) -> N
 
 
 async def test_what_cannot_be_asked_is_told_on_a_page(scene: Scene) -> None:
-    page = await ask(scene.app, "/?since=yesterday")
+    page = await ask(scene.app, "/sessions?since=yesterday")
     assert page.status == 400
     assert "Parameter &#x27;since&#x27;" in page.text
 
 
 async def test_an_empty_store_and_a_wrong_place_have_pages_too(scene: Scene) -> None:
-    assert "no sessions yet" in (await ask(scene.app, "/")).text
-    assert (await ask(scene.app, "/?after=%3Cscript%3E")).status == 400
-    assert "<script>" not in (await ask(scene.app, "/?after=%3Cscript%3E")).text
+    for path, words in (("/sessions", "no sessions yet"), ("/", "no jobs yet")):
+        page = (await ask(scene.app, path)).text
+        assert words in page
+        assert "<code>raykeeper demo</code>" in page, "it says what to do next"
+    assert (await ask(scene.app, "/sessions?after=%3Cscript%3E")).status == 400
+    assert "<script>" not in (await ask(scene.app, "/sessions?after=%3Cscript%3E")).text
 
 
 async def test_names_in_a_bucket_cannot_write_html(scene: Scene) -> None:
     await put_session(scene.store, SessionId("n", '<img src=x onerror="alert(1)">', 'session_"><script>'))
-    page = await ask(scene.app, "/")
+    page = await ask(scene.app, "/sessions")
     assert "<img" not in page.text
-    assert page.text.count("<script") == 1  # the page's own
+    assert page.text.count("<script") == 2  # the page's own
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
 async def test_the_page_warns_where_everybody_may_read(tmp_path: Path) -> None:
     open_scene = a_scene(tmp_path, access=AccessSettings("none", is_undecided=True))
-    assert "Whoever reaches this address" in (await ask(open_scene.app, "/")).text
+    for path in ("/", "/sessions"):
+        assert "Whoever reaches this address" in (await ask(open_scene.app, path)).text
 
 
 async def test_clusters_are_listed_in_kuberays_words(scene: Scene) -> None:

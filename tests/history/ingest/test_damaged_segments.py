@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 import zstandard
 
+from bed.waiting import BUSY_FACTOR
+from raykeeper.history.ingest import project
+from raykeeper.history.ingest.event_lines import fits
 from raykeeper.history.ingest.messages import Gap
 from raykeeper.layout.segments import compress_lines, is_whole
 from support.ingest_scene import LocalTables, definition, finished_task, lifecycle, segment, task_id
+from support.raycapture import ASKED_AT, NODES, RayCapture
 
 GOOD = [segment(finished_task(number)) for number in range(3)]
 
@@ -51,6 +56,34 @@ def test_a_line_that_cannot_be_read_is_counted_and_its_neighbours_are_kept(bad: 
     gaps, tasks = ingested(tmp_path, [*GOOD, lines(bad)])
     assert gaps == (Gap("segment-3", 1, "lines that are no events of Ray"),)
     assert tasks == ALL
+
+
+def test_thousands_of_bad_lines_are_told_apart_at_once(tmp_path: Path) -> None:
+    """Whoever posts events can post these: 2,000 of them, 83 bytes as a segment, took minutes of the one ingest."""
+    bad = [msgspec.json.encode(definition(task_id(8)) | {"taskDefinitionEvent": 5}), b'{"taskLifecycleEvent": []}']
+    began = time.process_time()
+    gaps, tasks = ingested(tmp_path, [*GOOD, lines(*(bad * 1000))])
+    assert gaps == (Gap("segment-3", 2000, "lines that are no events of Ray"),)
+    assert tasks == ALL
+    assert time.process_time() - began < 10 * BUSY_FACTOR
+
+
+def test_every_recorded_event_has_the_types_of_the_statement(raycapture: RayCapture) -> None:
+    events = [event for node in NODES for event in raycapture.events(node, ASKED_AT["final"])]
+    assert len(events) > 1000
+    assert [event for event in events if not fits(msgspec.json.encode(event))] == []
+
+
+def test_a_batch_of_far_more_text_than_its_size_is_read_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "_SMALL_TEXT_BYTES", 1 << 20)
+    monkeypatch.setattr(project, "CLEANED_LINES", 1000)
+    gaps, tasks = ingested(tmp_path, [*GOOD, compress_lines([b"{}"] * 2_000_000)])
+    assert [(gap.key, gap.reason.split(",")[0]) for gap in gaps] == [
+        ("segment-3", "damaged: it holds far more text than its size lets expect")
+    ]
+    assert tasks == {task_id(number) for number in (0, 1, 2)}
 
 
 def test_a_segment_that_was_cut_gives_its_whole_lines_and_a_gap(tmp_path: Path) -> None:

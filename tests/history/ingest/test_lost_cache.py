@@ -98,9 +98,9 @@ async def test_only_what_is_gone_is_fetched_again(
     fetched: list[str] = []
     get_file = store.get_file
 
-    async def noted(key: str, path: Path) -> None:
+    async def noted(key: str, path: Path, limit_bytes: int | None = None) -> None:
         fetched.append(key)
-        await get_file(key, path)
+        await get_file(key, path, limit_bytes)
 
     monkeypatch.setattr(store, "get_file", noted)
     await cache.restore(store, keys)

@@ -12,10 +12,12 @@ import msgspec
 import pytest
 
 from raykeeper.history.http.keeper_api.operation import PREFIX
+from raykeeper.history.jobs_list import find
+from raykeeper.history.query.history import History
 from raykeeper.layout.keys import CatalogKey, PolledKey, SessionId
 from raykeeper.layout.polled import encode_polled
 from raykeeper.layout.records import PolledAnswer, encode_record
-from raykeeper.layout.summaries import JobSummary, SessionSummary
+from raykeeper.layout.summaries import FailureSummary, HeadlineSummary, JobSummary, SessionSummary
 from support.asking import ask
 from support.history_scene import SESSION, STARTED_AT, Scene, a_scene, put_beat, put_session
 
@@ -64,6 +66,28 @@ def ray_job(**more: Any) -> dict[str, Any]:
     } | more
 
 
+async def test_of_sessions_with_very_many_jobs_only_those_of_a_page_are_held(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, take_in = list[int](), find._take_in
+
+    async def counting(history: History, entries: Any, wanted: Any, tally: Any) -> None:
+        await take_in(history, entries, wanted, tally)
+        held.append(len(tally.jobs))
+
+    monkeypatch.setattr(find, "_take_in", counting)
+    for number in range(4):
+        jobs = [a_job(f"j{number}-{one:03d}", started_at=STARTED_AT + timedelta(seconds=one)) for one in range(300)]
+        await put_summary(scene, session(number), jobs)
+    seen, path = list[str](), f"{JOBS}?limit=100"
+    while path:
+        answer = (await ask(scene.app, path)).body
+        seen += [job["submission_id"] for job in answer["jobs"]]
+        path = f"{JOBS}?limit=100&after={quote(answer['next'])}" if answer.get("next") else ""
+    assert len(seen) == len(set(seen)) == 1200
+    assert max(held) <= 101
+
+
 async def test_a_job_is_told_with_its_session_and_why_it_failed(scene: Scene) -> None:
     failed = a_job(
         job_id="02000000",
@@ -72,6 +96,9 @@ async def test_a_job_is_told_with_its_session_and_why_it_failed(scene: Scene) ->
         entrypoint="python main.py",
         metadata={"owner": "me"},
         failure="step raised ZeroDivisionError: division by zero",
+        outcome="failed",
+        headline=HeadlineSummary(text="ZeroDivisionError: division by zero", what="task step", where="main.py:7"),
+        failures=(FailureSummary(fingerprint="f1", title="ZeroDivisionError", rule="raised_exception"),),
         tasks={"FAILED": 1, "FINISHED": 9},
     )
     await put_summary(scene, SESSION, [failed])
@@ -89,9 +116,11 @@ async def test_a_job_is_told_with_its_session_and_why_it_failed(scene: Scene) ->
                 "ended_at": "2026-11-15T20:02:00Z",
                 "entrypoint": "python main.py",
                 "metadata": {"owner": "me"},
-                "outcome": "",
+                "outcome": "failed",
                 "failure": "step raised ZeroDivisionError: division by zero",
                 "is_provisional": False,
+                "headline": {"text": "ZeroDivisionError: division by zero", "what": "task step", "where": "main.py:7"},
+                "failures": [{"fingerprint": "f1", "title": "ZeroDivisionError", "rule": "raised_exception"}],
                 "tasks": {"FAILED": 1, "FINISHED": 9},
                 "report": f"/s/team-a/train/{SESSION.session}/report/nightly",
             }
@@ -102,7 +131,15 @@ async def test_a_job_is_told_with_its_session_and_why_it_failed(scene: Scene) ->
         "unreadable": 0,
     }
     page = (await ask(scene.app, "/jobs")).text
-    for words in ("nightly", "2\u00a0min", "10, 1 failed", "owner=me", "step raised ZeroDivisionError"):
+    for words in (
+        "nightly",
+        "2\u00a0min",
+        "10 · 1 failed",
+        'title="python main.py">main.py</a>',
+        "owner=me",
+        ">ZeroDivisionError: division",
+        "task step · main.py:7",
+    ):
         assert words in page
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from history.browser.dead_session import put_dead_session
 from raykeeper.history.http.app import make_app
 from raykeeper.history.ingest.sessions import Sessions, SessionsSettings
+from raykeeper.history.jobs_list import summary
 from raykeeper.history.jobs_list.summary import SummaryWriter
 from raykeeper.history.program import open_history
 from raykeeper.history.query.context import SessionContext
@@ -42,7 +44,7 @@ from support.ingest_scene import (
 from support.raycapture import SESSION as RECORDED
 from support.raycapture import STARTED_AT as RECORDED_AT
 from support.raycapture import RayCapture
-from support.report_scene import JOB, NO_LOGS, a_job, failed
+from support.report_scene import JOB, a_job, failed, no_logs
 
 STARTED = datetime.fromtimestamp(START_NS / 1e9, UTC)
 KEY = CatalogKey(STARTED.date(), SESSION, "summary").key
@@ -62,7 +64,7 @@ async def opening(store: ObjectStore, folder: Path) -> AsyncIterator[Sessions]:
     """Sessions of a replica that knows nothing yet."""
     sessions = Sessions(store, ManualClock(now=datetime.now(UTC)), SessionsSettings(folder))
     database = Database(folder)
-    sessions.on_final = SummaryWriter(store, lambda session: SessionContext(session, database, NO_LOGS)).write
+    sessions.on_final = SummaryWriter(store, lambda session: SessionContext(session, database, no_logs())).write
     try:
         yield sessions
     finally:
@@ -101,6 +103,23 @@ async def test_a_session_that_was_read_to_its_end_has_a_summary(tmp_path: Path) 
     assert job.failure
     assert job.ended_at
     assert job.started_at == STARTED
+
+
+async def test_a_job_in_which_something_failed_is_not_judged_without_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports are made of so many jobs; how the others went is not known by their status."""
+    store = local_store(tmp_path / "store")
+    events = [*failed(3, "TASK_EXECUTION_EXCEPTION", "ZeroDivisionError: by zero")]
+    await put_ended(store, events, [a_job("SUCCEEDED")])
+    for limit, judged in ((0, ("ok", True)), (50, ("with failures", False))):
+        monkeypatch.setattr(summary, "REPORTED_JOBS", limit)
+        await store.delete(KEY)
+        async with opening(store, tmp_path / f"limit-{limit}") as sessions:
+            await open_whole(sessions)
+        found = await summary_in(store)
+        assert found
+        assert [(job.outcome, job.is_provisional) for job in found.jobs] == [judged]
 
 
 async def test_the_list_of_jobs_says_of_a_recorded_run_why_each_failed(raycapture: RayCapture, tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ async def test_a_session_is_told_with_its_state_owner_and_path(scene: Scene) -> 
         "owner_kind": "RayJob",
         "owner_name": "nightly",
         "ray_version": "2.60.0",
+        "outcome": "running",
+        "headline": None,
+        "jobs": None,
+        "failed_jobs": 0,
         "path": f"{session_url()}/",
     }
     listed = await ask(scene.app, SESSIONS)

@@ -75,7 +75,7 @@ async def test_the_start_page_leads_to_it(recorded: Scene) -> None:
 
 async def test_a_start_page_that_was_asked_for_some_sessions_tells_of_them_alone(recorded: Scene) -> None:
     await listed(recorded)
-    assert SECTION not in (await ask(recorded.app, "/?text=train")).text
+    assert SECTION not in (await ask(recorded.app, "/sessions?text=train")).text
 
 
 async def test_where_every_cluster_started_the_start_page_says_nothing(scene: Scene) -> None:

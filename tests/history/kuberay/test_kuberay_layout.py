@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bed.waiting import BUSY_FACTOR
 from raykeeper.history.store.kuberay.contents import adapt_session
 from raykeeper.history.store.kuberay.keys import (
     KNOWN_PATHS,
@@ -29,6 +31,7 @@ from raykeeper.history.store.kuberay.nodes import trace_session
 from raykeeper.history.store.kuberay.objects import (
     BLOCK_BYTES,
     FRAME_BYTES,
+    MAX_LOG_BYTES,
     AdaptedLog,
     RawPack,
     SegmentMaker,
@@ -36,7 +39,7 @@ from raykeeper.history.store.kuberay.objects import (
     raw_frame_size,
 )
 from raykeeper.layout.keys import EventSegmentKey, LogPackKey, parse_sealed_key
-from raykeeper.layout.packs import parse_index, read_frame
+from raykeeper.layout.packs import FILE_LIMIT_BYTES, parse_index, read_frame
 from raykeeper.layout.segments import TornSegment, read_lines
 from raykeeper.storage.store import ObjectStat
 from support.ingest_scene import local_store
@@ -132,6 +135,32 @@ async def test_the_index_of_a_files_pack_costs_no_read_of_the_file() -> None:
     log = AdaptedLog(ObjectStat("pack", pack.size, THEN), ObjectStat("raw", 1, THEN), pack)
     tail = await log.read_range(Unread(), pack.size - 64 * 1024, 64 * 1024)  # type: ignore[arg-type]  # all it may do
     assert len(parse_index(tail).frames) == 300
+
+
+def test_a_log_that_says_to_be_endless_is_read_in_part() -> None:
+    pack = RawPack("x" * 250, "1-1", 1 << 62, 5)
+    index = parse_index(pack.ending())
+    assert len(index.frames) == MAX_LOG_BYTES // FRAME_BYTES
+    [gap] = index.gaps
+    assert (gap.offset, gap.offset + gap.length) == (MAX_LOG_BYTES, FILE_LIMIT_BYTES)
+
+
+HOSTILE_FILES = {
+    "members without end": (gzip.compress(b"") * 200_000, True, "not gzip: more than 100000 members"),
+    "a bomb": (gzip.compress(b"x" * (300 << 20)), True, "more than 268435456 bytes of text"),
+    "an array of nothing": (b"[" + b"[]," * 5_000_000 + b"1]", False, "an array of more than 8000000 elements"),
+}
+
+
+@pytest.mark.parametrize("file", HOSTILE_FILES.values(), ids=HOSTILE_FILES)
+def test_a_file_that_was_made_to_be_slow_or_large_is_neither(file: tuple[bytes, bool, str]) -> None:
+    data, is_gzip, damage = file
+    began, maker = time.process_time(), SegmentMaker(is_gzip=is_gzip)
+    for start in range(0, len(data), 4 << 20):
+        maker.feed(data[start : start + (4 << 20)])
+    assert len(maker.finish()) < 1 << 20
+    assert maker.damage == damage
+    assert time.process_time() - began < 5 * BUSY_FACTOR
 
 
 @given(

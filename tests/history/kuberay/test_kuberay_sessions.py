@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -108,8 +107,8 @@ async def test_a_kuberay_bucket_is_served_like_any_other(raycapture: RayCapture,
         await bucket.put_logs(HEAD.node_id, {GCS_LOG: raycapture.log_files(HEAD)[GCS_LOG]})
     await KubeRayBucket(store, PLAIN).put_logs(WORKER.node_id, raycapture.log_files(WORKER))
     async with built_server(tmp_path / "bucket", tmp_path) as app:
-        page = await ask(app, "/")
-        assert re.findall(r'class="badge \w+">(\w+)<', page.text) == ["ended"] * 3
+        page = await ask(app, "/sessions?state=ended")
+        assert page.text.count('<td class="outcome">') == 3
         assert all(f"{url_of(place)}/" in page.text for place in PLACES)
         owners = {(row["name"], row.get("ownerKind")) for row in (await ask(app, "/clusters")).body}
         assert owners == {(place.session.cluster, place.owner_kind.lower() or None) for place in PLACES}
@@ -117,6 +116,9 @@ async def test_a_kuberay_bucket_is_served_like_any_other(raycapture: RayCapture,
         assert tasks.status == 200
         assert tasks.body["data"]["result"]["total"] > 100
         assert (await ask(app, f"{url_of(OF_A_SERVICE)}{SERVE}")).body["applications"]
+        curves = (await ask(app, f"{url_of(PLAIN)}/api/keeper/v1/curves")).body
+        assert (curves["source"], curves["curves"]) == ("none", [])
+        assert "no resource samples" in curves["notes"][0]
         latest = await ask(app, f"/s/golden/{OF_A_JOB.session.cluster}/latest/")
         assert latest.headers["location"] == f"{url_of(OF_A_JOB)}/"
         await same_logs(app, raycapture)

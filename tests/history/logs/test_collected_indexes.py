@@ -167,7 +167,7 @@ async def test_packs_that_came_later_are_read_beside_what_is_collected(folder: P
     keys = await fill(local_store(folder), PACKS + 3)
     store = CountingStore(folder)
     assert (await looked(store)).by_path["raylet.out"].size == 9 * (PACKS + 3)
-    assert store.asked.ranges == keys[PACKS:]
+    assert sorted(store.asked.ranges) == keys[PACKS:]
     assert len(collections(folder)) == 1
 
 

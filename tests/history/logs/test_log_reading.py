@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raykeeper.history.logs import indexes as indexes_module
 from raykeeper.history.logs.indexes import PackIndexes
 from raykeeper.history.logs.query import without_codes
 from raykeeper.history.logs.reader import LogReader
@@ -193,7 +194,29 @@ async def test_memory_for_indexes_is_bounded(store: ObjectStore, clock: ManualCl
         await packs.put()
     for node_id in await indexes.node_ids(SESSION):
         assert len((await indexes.of_node(SESSION, node_id)).logs) == 4
-    assert sum(node.frames for node in indexes._nodes.values()) <= 10
+    assert sum(node.entries for node in indexes._nodes.values()) <= 10
+
+
+async def test_of_more_pieces_than_can_be_held_the_newest_are_shown_and_the_others_told(
+    store: ObjectStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """60 packs of 450 KB with 300,000 pieces each took five gigabytes."""
+    monkeypatch.setattr(indexes_module, "MAX_ENTRIES", 40)
+    logs, packs = LogStore(store, clock), PackBuilder(store)
+    for number in range(20):
+        for file in range(4):
+            packs.add(f"{number:02d}-{file}.log", b"x")
+        await packs.put()
+    found = await logs.files(SESSION, HEAD_ID)
+    assert sorted(found.by_path)[-40:] == [f"{number:02d}-{file}.log" for number in range(10, 20) for file in range(4)]
+    assert len(found.by_path) <= 40 + 4 * 4
+    assert len(found.by_path) + 4 * len(found.damaged) == 80
+    packs.add("new.log", b"fine")
+    await packs.put()
+    clock.advance(5)
+    found = await logs.files(SESSION, HEAD_ID)
+    assert {"new.log", "19-3.log"} <= found.by_path.keys()
+    assert len(found.by_path) <= 40 + 4 * 4
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -17,10 +18,17 @@ from raykeeper.history.observer.outbox import Outbox
 from raykeeper.history.observer.rayjobs import RayJobs
 from raykeeper.history.observer.recorder import Recorder
 from raykeeper.history.observer.roster import Roster, Sight
-from raykeeper.history.observer.session_ends import SessionEnds
+from raykeeper.history.observer.session_ends import Ending, SessionEnds
 from raykeeper.history.store.heartbeats import StoreClock
-from raykeeper.layout.keys import OBSERVED_PREFIX, ClusterId, ObservedKey
-from raykeeper.layout.records import CLUSTER_DELETED, CLUSTER_SUSPENDED, HEAD_LOST
+from raykeeper.layout.keys import OBSERVED_PREFIX, ClusterId, ObservedKey, session_record_key
+from raykeeper.layout.records import (
+    CLUSTER_DELETED,
+    CLUSTER_SUSPENDED,
+    HEAD_LOST,
+    SessionRecord,
+    decode_record,
+    encode_record,
+)
 from support.clocks import ManualClock
 from support.conditions import until
 from support.observer_scene import (
@@ -306,3 +314,16 @@ async def test_notes_are_waited_for_while_the_store_is_away(store: StoreWithOuta
     await recall
     await after.settle()
     assert await closing_of(store, session) is not None
+
+
+async def test_a_record_that_names_somebody_elses_session_closes_nothing_of_theirs(tmp_path: Path) -> None:
+    """Whoever may write below one namespace could have the observer write into any other."""
+    store = StoreWithOutages(tmp_path)
+    victim = await put_session_of(store, ClusterId("team-b", "victim", "uid-9"))
+    mine = await put_session_of(store, CLUSTER)
+    record = decode_record(await store.get(session_record_key(victim)), SessionRecord)
+    forged = msgspec.structs.replace(record, cluster_uid=CLUSTER.uid)
+    await store.put(session_record_key(mine), encode_record(forged))
+    ends = SessionEnds(store, StoreClock(store, ManualClock()))
+    assert not await ends.close(CLUSTER, Ending(CLUSTER_DELETED, None))
+    assert await closing_of(store, victim) is None

@@ -34,7 +34,7 @@ def a_function(name: str, seconds: float) -> FunctionRow:
 
 def a_failure(fingerprint: str, failures: int) -> FailureGroup:
     return FailureGroup(
-        fingerprint, "X", f"title {fingerprint}", failures, 0, 0.1, None, None, (), (), Confidence.CERTAIN, 0
+        fingerprint, "X", f"title {fingerprint}", failures, 0, 0.1, None, None, (), (), Confidence.CONFIRMED, 0
     )
 
 

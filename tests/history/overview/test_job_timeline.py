@@ -89,6 +89,33 @@ async def test_an_actor_is_alive_between_its_restarts(tmp_path: Path) -> None:
     assert [(mark.at, mark.kind) for mark in lane.marks] == [(at(20), "warning"), (at(50), "normal")]
 
 
+async def test_an_actor_that_ray_tells_of_again_when_its_job_ends_died_once(tmp_path: Path) -> None:
+    events = actor_events([(state, second * SECOND) for state, second in (("ALIVE", 5), ("DEAD", 20), ("DEAD", 59))])
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        [lane] = lanes_of((await job_overview(asked, "nightly")).timeline, "actors")
+    assert [mark.at for mark in lane.marks] == [at(20)]
+
+
+@pytest.mark.parametrize(("worker", "said"), [("", "failed before it began"), ("ab" * 28, "its start is not recorded")])
+async def test_what_a_dead_worker_had_been_given_may_have_begun(worker: str, said: str, tmp_path: Path) -> None:
+    states = [("PENDING_NODE_ASSIGNMENT", SECOND), ("FAILED", 20 * SECOND)]
+    error = {"errorType": "ACTOR_DIED", "errorMessage": "it is gone"}
+    sent = base64_id(worker) if worker else ""
+    events = [definition(task_id(1)), lifecycle(task_id(1), states, rayErrorInfo=error, workerId=sent)]
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        [lane] = lanes_of((await job_overview(asked, "nightly")).timeline, "tasks")
+    assert [said in mark.title for mark in lane.marks] == [True]
+
+
+async def test_a_task_that_ran_for_a_moment_is_one_at_a_time(tmp_path: Path) -> None:
+    events = [one for number in range(FEW) for one in ran(number, 0, 30)]
+    states = [("PENDING_ARGS_AVAIL", 0), ("RUNNING", 5 * SECOND), ("FINISHED", 5 * SECOND + SECOND // 20)]
+    events += [definition(task_id(900), name="short"), lifecycle(task_id(900), states)]
+    async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:
+        lanes = lanes_of((await job_overview(asked, "nightly")).timeline, "tasks")
+    assert [lane.note for lane in lanes if lane.label == "short"] == ["1 attempt, up to about 1 at a time"]
+
+
 async def test_a_node_that_was_lost_is_marked(tmp_path: Path) -> None:
     events = [*ran(1, 5, 20, node=NODE), *node_died("UNEXPECTED_TERMINATION", "health check failed", 40)]
     async with asked_about(tmp_path, events, jobs=[A_MINUTE]) as asked:

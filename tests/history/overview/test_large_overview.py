@@ -12,18 +12,18 @@ import pytest
 
 from bed.waiting import BUSY_FACTOR
 from raykeeper.history.http.keeper_api.overview import overview_of_job, overview_of_session
-from raykeeper.history.http.pages.job import job_page
+from raykeeper.history.http.pages.job_tabs import tasks_tab, timeline_picture
 from raykeeper.history.http.pages.session import session_page
 from raykeeper.history.ingest.session import FixedTables, Session
 from raykeeper.history.ingest.tables import ALL_TABLES, Table
-from raykeeper.history.overview.driver_log import NOT_SUBMITTED, DriverLog
+from raykeeper.history.overview.job_rows import ATTEMPTS_OF_PAGE, AttemptsRequest, attempts_of_job
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.database import Database, DatabaseSettings
 from raykeeper.history.report.make import make_report
 from raykeeper.times import NS
 from support.ingest_scene import SESSION, START_NS
 from support.overview_scene import at
-from support.report_scene import NO_LOGS
+from support.report_scene import no_logs
 
 TASKS, JOBS, FUNCTIONS = 1_000_000, 2, 150
 ROWS = {"tasks": TASKS, "task_list": TASKS, "jobs": JOBS, "nodes": 100}
@@ -69,7 +69,7 @@ async def context(folder: Path) -> AsyncIterator[SessionContext]:
     as_of = at(0) + timedelta(microseconds=TASKS * STEP_NS // 1000 + LENGTH_NS // 1000)
     database = Database(folder, DatabaseSettings(memory_bytes=200 << 20))
     try:
-        yield SessionContext(Session(SESSION, FixedTables(tables), as_of), database, NO_LOGS)
+        yield SessionContext(Session(SESSION, FixedTables(tables), as_of), database, no_logs())
     finally:
         await database.close()
 
@@ -110,6 +110,17 @@ async def test_one_job_of_a_million_tasks_has_a_bounded_time_line(context: Sessi
     assert overview.counts.attempts == TASKS // JOBS
     marks = sum(len(lane.spans) + len(lane.marks) + bool(lane.levels) for lane in overview.timeline.lanes)
     assert marks < 400
-    log = DriverLog("", "", 0, NOT_SUBMITTED, "", 0, 0, ())
-    page = job_page(overview, await make_report(context, "01000000"), log)
-    assert len(page.body) < PAGE_LIMIT_BYTES
+    assert len(timeline_picture(overview.timeline)) < PAGE_LIMIT_BYTES
+
+
+async def test_the_attempts_of_a_million_tasks_are_listed_a_page_at_a_time(context: SessionContext) -> None:
+    overview, wanted = await overview_of_job(context, "01000000"), AttemptsRequest(words="LENGTH_7", start=100)
+    began = time.process_time()
+    attempts = await attempts_of_job(context, "01000000", wanted)
+    assert time.process_time() - began < FIRST_CPU_SECONDS
+    assert len(attempts.rows) == ATTEMPTS_OF_PAGE
+    assert {row.function for row in attempts.rows} <= {f"a_function_of_a_usual_length_{n}" for n in (7, *range(70, 80))}
+    assert len(tasks_tab(overview, SESSION, attempts, wanted, (), "")) < PAGE_LIMIT_BYTES
+    first = await attempts_of_job(context, "01000000", AttemptsRequest())
+    assert {row.state for row in first.rows} == {"FAILED"}
+    assert first.number == TASKS // JOBS

@@ -36,6 +36,7 @@ PREFIX = f"/s/{GOLDEN.namespace}/{GOLDEN.cluster}/{GOLDEN.session}"
 RUN = f"{GOLDEN.namespace}/{GOLDEN.cluster}/{GOLDEN.session}"
 PAGE_LIMIT_BYTES = 200_000
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
+TASK = "0305c20c67b558eeffffffffffffffffffffffff02000000"
 
 
 @asynccontextmanager
@@ -80,18 +81,90 @@ async def test_a_session_is_shown_with_its_jobs_nodes_and_root_cause(ingested_mo
         assert shown.headers["x-raykeeper-as-of"]
 
 
-async def test_a_jobs_page_has_its_time_line_report_and_log(ingested_moments: Moments) -> None:
+async def test_a_job_has_a_tab_for_each_thing_one_asks_about_it(ingested_moments: Moments) -> None:
+    tabs = {
+        "": ("Root cause", "ValueError: boom", "task fail_app", "Evidence"),
+        "/timeline": ("Timeline", "Actors", "Nodes", "Kubernetes"),
+        "/logs": ("Driver log", "driver stdout: job id 02000000"),
+        "/tasks": ("Tasks over time", "By function", "those that failed come first"),
+        "/actors": ("to_be_killed", "Ended because"),
+        "/resources": ("Resource-hours", "ray-head"),
+        "/environment": ("DB_PASSWORD", "owner=me"),
+    }
     async with server(ingested_moments) as app:
-        page = await ask(app, f"{PREFIX}/job/golden-main")
-        searched = await ask(app, f"{PREFIX}/job/golden-main?search=driver%20stdout")
-    words = words_of(page)
-    order = ["Root cause", "Timeline", "Actors", "Nodes", "Kubernetes", "Driver log", "By function"]
-    assert [words.index(heading) for heading in order] == sorted(words.index(heading) for heading in order)
-    assert "fail_app raised ValueError: boom" in words
-    assert "DB_PASSWORD" in words
-    assert "<mark>driver stdout: job id 02000000" in searched.text
-    assert "api/v0/logs/file?" in page.text
-    assert "api/v0/logs/stream?" not in page.text, "a job that ended cannot be followed"
+        pages = {tab: await ask(app, f"{PREFIX}/job/golden-main{tab}") for tab in tabs}
+        unknown = await ask(app, f"{PREFIX}/job/golden-main/nonsense")
+        report = await ask(app, f"{PREFIX}/report/golden-main")
+    for tab, expected in tabs.items():
+        page = pages[tab]
+        assert page.status == 200
+        assert len(page.content) < PAGE_LIMIT_BYTES
+        for words in expected:
+            assert words in words_of(page), f"{words} on {tab}"
+        links = re.findall(r'<nav aria-label="Job".*?</nav>', page.text)[0]
+        assert all(f'{PREFIX}/job/golden-main{other}"' in links for other in tabs)
+        assert links.count('aria-current="page"') == 1
+        assert "#/jobs/02000000" in links
+    actors = words_of(pages["/actors"])
+    assert "Traceback" not in actors, "of a traceback the error is shown"
+    assert unknown.status == 404
+    assert "Root cause" in words_of(report), "the address of a report that somebody sent still works"
+
+
+async def test_every_piece_of_evidence_leads_to_what_it_is_about(ingested_moments: Moments) -> None:
+    async with server(ingested_moments) as app:
+        page = await ask(app, f"{PREFIX}/job/golden-fail")
+        panel = page.text.partition('class="panel bad cause"')[2].partition("</section>")[0]
+        [href, *_] = re.findall(r'href="([^"]*/log\?[^"]*line=\d+#L\d+)"', panel)
+        path, _, anchor = href.replace("&amp;", "&").partition("#")
+        log = await ask(app, path)
+        task = re.findall(r'href="([^"]*/tasks\?task=[^"]*)"', (await ask(app, f"{PREFIX}/job/golden-main")).text)
+        shown = await ask(app, task[0].replace("&amp;", "&"))
+    assert log.status == 200
+    assert f'id="{anchor}"' in log.text
+    assert 'id="here"' in log.text
+    assert "ValueError: boom" in words_of(shown)
+    assert "log/of?task=" in shown.text
+
+
+async def test_what_a_task_or_an_actor_wrote_is_one_click_away(ingested_moments: Moments) -> None:
+    async with server(ingested_moments) as app:
+        task = await ask(app, f"{PREFIX}/job/golden-main/tasks?task={TASK}")
+        actors = await ask(app, f"{PREFIX}/job/golden-main/actors")
+        ways = [re.findall(r'href="([^"]*/log/of\?[^"]*)"', page.text)[0] for page in (task, actors)]
+        found = [await ask(app, way.replace("&amp;", "&")) for way in ways]
+        pages = [await ask(app, one.headers["location"].partition("#")[0]) for one in found]
+        nothing = await ask(app, f"{PREFIX}/log/of?task={'ab' * 24}")
+    assert [one.status for one in (*found, *pages)] == [302, 302, 200, 200]
+    assert "ok task stdout 1" in words_of(pages[0])
+    assert nothing.status == 404
+
+
+async def test_a_search_in_a_drivers_log_by_its_old_address_is_a_filter_now(ingested_moments: Moments) -> None:
+    async with server(ingested_moments) as app:
+        old = await ask(app, f"{PREFIX}/job/golden-main?search=driver%20stdout")
+        new = await ask(app, old.headers["location"])
+    assert old.status == 302
+    assert "2 lines with “driver stdout”" in words_of(new) or "1 line with “driver stdout”" in words_of(new)
+    assert "driver stdout: job id 02000000" in words_of(new)
+
+
+async def test_a_report_is_copied_as_markdown_without_its_secrets(scene: Scene) -> None:
+    await pages_of(scene, evil_job())
+    page = await ask(scene.app, f"{session_url()}/job/evil")
+    text = await ask(scene.app, f"{session_url()}/job/evil/report.md")
+    assert 'report.md" class="button" data-copies-text>Copy as Markdown' in page.text
+    assert text.headers["content-type"].startswith("text/plain")
+    assert text.text.startswith("### failed: main.py, job evil of ")
+    assert TOKEN not in text.text
+    assert "hunter2" not in text.text
+
+
+async def test_the_command_line_of_a_job_quotes_its_names(scene: Scene) -> None:
+    await pages_of(scene, evil_job() | {"submission_id": "a b;rm"})
+    page = await ask(scene.app, f"{session_url()}/job/a%20b%3Brm")
+    assert "raykeeper report &#x27;team-a/train/" in page.text
+    assert "ray job logs &#x27;a b;rm&#x27;" in page.text
 
 
 async def test_what_is_not_there_is_said_on_a_page(ingested_moments: Moments) -> None:
@@ -183,7 +256,10 @@ async def pages_of(scene: Scene, job: dict[str, object]) -> list[Answered]:
     paths = (
         f"{url}/overview",
         f"{url}/job/evil",
-        f"{url}/job/evil?search=hello",
+        *(f"{url}/job/evil/{tab}" for tab in ("timeline", "logs", "tasks", "actors", "resources", "environment")),
+        f"{url}/job/evil/logs?filter=hello",
+        f"{url}/log?node={HEAD_ID}&file=job-driver-evil.log",
+        f"{url}/job/evil/report.md",
         f"/compare?a={run}/evil&b={run}",
         f"{url}{API}/overview",
         f"{url}{API}/jobs/evil/overview",
@@ -204,10 +280,8 @@ async def test_secrets_are_masked_and_markup_is_text_on_every_page(scene: Scene)
             assert "<b>hello" not in page.text
 
 
-async def test_a_job_that_runs_can_be_followed(scene: Scene) -> None:
+async def test_a_job_that_runs_says_for_how_long(scene: Scene) -> None:
     page = (await pages_of(scene, evil_job("RUNNING")))[1]
-    [link] = re.findall(r'href="([^"]*api/v0/logs/stream\?[^"]*)"', page.text)
-    assert "filename=job-driver-evil.log" in link
     assert "Runs for" in words_of(page)
 
 

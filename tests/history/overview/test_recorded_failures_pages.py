@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raykeeper.history.commands.report import opened_whole
+from raykeeper.history.commands.subjects import opened_whole
 from raykeeper.history.http.keeper_api.overview import overview_of_job
 from raykeeper.history.overview.lanes import NOT_RECORDED
 from support.recorded_failures import RecordedFailures

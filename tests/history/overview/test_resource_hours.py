@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from raykeeper.history.overview.resources import (
-    Sample,
     amounts_of,
     asked_hours,
     available_hours,
     hours_in_words,
     merged_hours,
-    parse_sample,
-    spread,
-    used_hours,
 )
-from raykeeper.layout.keys import PolledKey, SessionId
-from raykeeper.layout.records import PolledAnswer
 from support.ingest_scene import START_NS, definition, lifecycle, task_id
 from support.overview_scene import HOUR, actor_events, asked_about, method_events
 
@@ -75,40 +67,6 @@ def test_nodes_offer_what_they_have_until_they_end() -> None:
         {"resources_total": '{"CPU": 99}', "started_ns": None, "end_ns": None},
     ]
     assert available_hours(nodes, until_ns=4 * HOUR) == pytest.approx({"CPU": 11, "GPU": 24})
-
-
-def test_use_is_the_mean_between_measurements() -> None:
-    samples = [Sample(0, {"CPU": 2}), Sample(HOUR, {"CPU": 4, "GPU": 1}), Sample(3 * HOUR, {"CPU": 0})]
-    assert used_hours(samples) == pytest.approx({"CPU": 3 + 4, "GPU": 0.5})
-    assert used_hours(samples[:1]) == {}
-
-
-def test_a_measurement_adds_up_all_machines() -> None:
-    body = {
-        "data": {
-            "summary": [
-                {"cpu": 50.0, "cpus": [8, 4], "mem": [9 * GIB, 0, 0, 2 * GIB], "gpus": [{"utilizationGpu": 25}]},
-                {"cpu": 100.0, "cpus": [2, 2], "mem": [9 * GIB, 0, 0, GIB], "gpus": []},
-                {},
-            ]
-        }
-    }
-    sample = parse_sample(answer(body))
-    assert sample is not None
-    assert sample.used == pytest.approx({"CPU": 6, "memory": 3, "GPU": 0.25})
-    assert [parse_sample(answer({"msg": "no"})), parse_sample(answer(body, status=500))] == [None, None]
-
-
-def answer(body: object, status: int = 200) -> PolledAnswer:
-    raw = msgspec.Raw(msgspec.json.encode(body))
-    return PolledAnswer(path="/nodes", polled_at=datetime(2026, 11, 15, tzinfo=UTC), status=status, body=raw)
-
-
-def test_few_of_many_measurements_are_read_evenly_with_both_ends() -> None:
-    keys = [PolledKey(SessionId("n", "c", "s"), "x", number) for number in range(1000)]
-    chosen = [key.polled_ms for key in spread(keys, 5)]
-    assert chosen == [0, 250, 500, 749, 999]
-    assert spread(keys[:3], 5) == keys[:3]
 
 
 def test_what_was_never_measured_is_not_called_zero() -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from raykeeper.history.overview.task_counts import Bins, Edges, bins_over, mean_levels, spans_levels
+from raykeeper.history.overview.task_counts import Bins, Edges, bins_over, mean_levels, spans_levels, spans_peaks
 
 
 def edges(bins: Bins, times: list[int]) -> Edges:
@@ -47,3 +47,10 @@ def test_spans_that_reach_beyond_count_within_alone() -> None:
     bins = Bins(1000, 10, 2)
     assert spans_levels(bins, [(0, 5000), (1005, 1010)]) == (1.5, 1)
     assert spans_levels(bins, [(0, 10), (5000, 6000)]) == (0, 0)
+
+
+def test_nodes_are_counted_whole_at_their_most_in_each_part() -> None:
+    bins = Bins(0, 10, 4)
+    assert spans_peaks(bins, [(5, 40), (12, 14), (14, 18), (25, 26)]) == (1, 2, 2, 1)
+    assert spans_peaks(bins, [(-50, 100)]) == (1, 1, 1, 1)
+    assert spans_peaks(bins, []) == (0, 0, 0, 0)

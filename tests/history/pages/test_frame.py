@@ -13,7 +13,7 @@ from raykeeper.history.http.pages.markup import Html, join, tag
 from raykeeper.history.http.pages.widgets import duration, facts, moment, pager, table
 from raykeeper.history.text import counted
 from support.asking import ask
-from support.history_scene import Scene, a_scene
+from support.history_scene import Scene, a_scene, session_url
 
 SCRIPT_LIMIT_BYTES = 4096
 
@@ -42,7 +42,7 @@ def test_a_page_has_landmarks_a_way_past_the_navigation_and_one_heading() -> Non
     assert re.findall(r"<(header|main|nav)[ >]", page) == ["header", "nav", "main", "nav"]
     assert '<a href="#main" class="skip">' in page
     assert page.count("<h1>") == 1
-    assert '<a href="/jobs" aria-current="true">Jobs</a>' in page
+    assert '<a href="/" aria-current="true">Jobs</a>' in page
 
 
 def test_a_table_names_its_columns_and_rows() -> None:
@@ -102,6 +102,33 @@ async def test_a_file_of_another_version_is_not_kept(scene: Scene) -> None:
     asset = await ask(scene.app, "/keeper/static/000000000000/keeper.css")
     assert (asset.status, asset.headers["cache-control"]) == (200, "no-store")
     assert (await ask(scene.app, "/keeper/static/000000000000/..%2Fframe.py")).status == 404
+
+
+async def test_a_page_may_bring_a_sheet_and_a_module_of_its_own(scene: Scene) -> None:
+    page = bytes(page_response("X", tag("p", "x"), styles=["keeper.css"], scripts=["theme.js"]).body).decode()
+    paths = re.findall(r'<(?:link rel="stylesheet"|script type="module") (?:href|src)="([^"]*)"', page)
+    assert [path.rpartition("/")[2] for path in paths] == ["keeper.css", "keeper.css", "keeper.js", "theme.js"]
+    for path in paths:
+        assert "immutable" in (await ask(scene.app, path)).headers["cache-control"]
+
+
+async def test_every_page_has_the_name_the_navigation_and_one_search_box() -> None:
+    page = bytes(page_response("Jobs", tag("p", "x"), section="jobs").body).decode()
+    assert '<a href="/" class="brand">Raykeeper</a>' in page
+    assert re.findall(r'<li><a href="([^"]*)"', page) == ["/", "/failures", "/sessions", "/compare"]
+    assert page.count('role="search"') == 1
+    assert '<button type="button" class="theme" data-switches="theme" hidden>' in page, "a script shows it"
+
+
+async def test_people_get_a_page_with_ways_on_where_there_is_none_and_programs_get_rays_words(scene: Scene) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path in ("/nosuch", "/nosuch/%3Cscript%3E", f"{session_url()}/nosuch"):
+        page = await ask(scene.app, path, headers=browser)
+        assert page.status == 404
+        assert 'href="/sessions"' in page.text
+        assert "<script>" not in page.text
+        program = await ask(scene.app, path)
+        assert (program.status, program.text) == (404, "404: Not Found")
 
 
 async def test_all_of_our_script_is_small(scene: Scene) -> None:

@@ -9,7 +9,23 @@ from raykeeper.history.http.pages.report import report_body, why_failed
 from raykeeper.history.report.model import Counts, Outcome, Report
 from raykeeper.history.report.unknowns import NOTHING_SEALED
 
-BLANK = Report("team-a", "train", "session_1", None, NOTHING_SEALED, Outcome.OK, Counts(0, 0, 0), None, (), (), (), ())
+BLANK = Report(
+    "team-a",
+    "train",
+    "session_1",
+    None,
+    NOTHING_SEALED,
+    Outcome.OK,
+    Counts(0, 0, 0),
+    None,
+    (),
+    (),
+    None,
+    (),
+    (),
+    (),
+    (),
+)
 WELL = replace(BLANK, as_of=datetime(2026, 11, 16, tzinfo=UTC), counts=Counts(3, 0, 0))
 
 

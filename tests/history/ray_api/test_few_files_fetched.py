@@ -36,7 +36,7 @@ from support.asking import ask
 from support.conditions import eventually
 from support.goldensession import dashboard
 from support.ingest_scene import SESSION, Event, definition, lifecycle, local_store, put_records, put_segment, task_id
-from support.report_scene import NO_LOGS
+from support.report_scene import no_logs
 
 FUNCTION = {"pythonFunctionDescriptor": {"moduleName": "main", "className": "", "functionName": "main"}}
 
@@ -85,7 +85,7 @@ async def test_a_report_an_overview_a_search_and_a_summary_leave_the_details_of_
 ) -> None:
     monkeypatch.setattr(make, "log_slices", without_logs)  # those of the failed tasks alone need their details
     assert (await summarize(context)).left_out == 0
-    assert (await make_report(replace(context, logs=NO_LOGS))).counts.failures == 1
+    assert (await make_report(replace(context, logs=no_logs()))).counts.failures == 1
     assert (await session_overview(context)).counts.attempts == 4
     wanted = SearchRequest("on purpose")
     [record] = await find_records(context, wanted, make_matcher(wanted), None, 10, Skipped())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from raykeeper.layout.records import CatalogStart, encode_record
 from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.backends.local import LOCAL
 from raykeeper.storage.local.localstore import LocalStore
-from raykeeper.storage.store import ObjectStore
+from raykeeper.storage.store import OBJECT_LIMIT_BYTES, ObjectStore
 from support.clocks import ManualClock
 from support.history_scene import SESSION, STARTED_AT, local_store, put_session
 
@@ -56,6 +57,14 @@ async def test_pages_show_every_session_once_newest_first(store: ObjectStore, ca
     for number in range(20):
         await put_session(store, session(number), started_at=STARTED_AT + timedelta(hours=5 * number))
     assert await all_pages(catalog, limit) == [session(number) for number in reversed(range(20))]
+
+
+async def test_whoever_asks_while_the_store_is_listed_first_gets_the_list_too(
+    store: ObjectStore, catalog: Catalog
+) -> None:
+    await put_session(store)
+    pages = await asyncio.gather(*(catalog.page(10) for _ in range(3)))
+    assert [len(page.entries) for page in pages] == [1, 1, 1]
 
 
 async def test_sessions_that_started_at_the_same_moment_are_all_listed(store: ObjectStore, catalog: Catalog) -> None:
@@ -232,6 +241,6 @@ def fill_catalog(folder: Path, *, sessions: int, days: int) -> None:
 class CatalogOnly(LocalStore):
     """A store in which nothing but the catalog may be opened."""
 
-    async def get(self, key: str) -> bytes:
+    async def get(self, key: str, limit_bytes: int = OBJECT_LIMIT_BYTES) -> bytes:
         assert key.startswith("v1/catalog/")
-        return await super().get(key)
+        return await super().get(key, limit_bytes)

@@ -62,10 +62,10 @@ async def test_an_object_that_many_want_is_fetched_once(
     fetched: list[str] = []
     get_file = store.get_file
 
-    async def counted(key: str, path: Path) -> None:
+    async def counted(key: str, path: Path, limit_bytes: int | None = None) -> None:
         fetched.append(key)
         await asyncio.sleep(0.01)
-        await get_file(key, path)
+        await get_file(key, path, limit_bytes)
 
     monkeypatch.setattr(store, "get_file", counted)
     cache = LocalCache(tmp_path / "cache", KB)

@@ -5,89 +5,48 @@ failed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from typing import Literal
 
-import aiohttp
 import msgspec
 
 from raykeeper.errors import Misconfigured, RaykeeperError, Unavailable
+from raykeeper.history.commands.lists import last_failure, opened_lists
 from raykeeper.history.commands.report_text import ReportScreen
+from raykeeper.history.commands.subjects import (
+    RayJobSubject,
+    Source,
+    Subject,
+    ask_server,
+    history_over,
+    known_session,
+    opened_whole,
+    parse_subject,
+)
 from raykeeper.history.errors import NotFound
-from raykeeper.history.program import open_history
-from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
 from raykeeper.history.report.make import JobUnknown, make_report
+from raykeeper.history.report.markdown import to_markdown
 from raykeeper.history.report.model import Report
 from raykeeper.history.report.unstarted import report_on_rayjob, report_on_unstarted, session_of_rayjob
-from raykeeper.history.settings import CacheSettings, HistorySettings, HistoryStoreSettings
-from raykeeper.history.urls import LATEST, session_path
+from raykeeper.history.text import counted
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.rayjobs import RayJobRecord
-from raykeeper.storage.opening import open_store
-from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStore
-
-_LOOK_SECONDS = 0.2
-_ANSWER_CHARS = 500
-_SERVER_SECONDS = 120.0  # a large session that nobody opened before is ingested first
-
-
-@dataclass(frozen=True)
-class RayJobSubject:
-    """A report is wanted about a RayJob, wherever it ran, and also if it never did."""
-
-    namespace: str
-    rayjob: str
-
-    @property
-    def path(self) -> str:
-        """Where a history server has the report."""
-        names = (quote(name, safe="") for name in (self.namespace, self.rayjob))
-        return f"/api/keeper/v1/rayjobs/{'/'.join(names)}/report"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A report is wanted about a session, or about one of its jobs."""
-
-    session: SessionId
-    job: str | None
-
-    @property
-    def path(self) -> str:
-        """Where a history server has the report."""
-        prefix = f"{session_path(self.session)}api/keeper/v1"
-        return f"{prefix}/jobs/{quote(self.job, safe='')}/report" if self.job else f"{prefix}/report"
-
-
-def parse_subject(text: str) -> Subject | RayJobSubject:
-    """From `<namespace>/<cluster>/<session>[/<job>]` or `<namespace>/<RayJob>`; the session may be `latest`."""
-    names = text.strip("/").split("/")
-    if len(names) not in (2, 3, 4) or not all(names):
-        forms = "<namespace>/<cluster>/<session>[/<job>], or <namespace>/<RayJob>"
-        raise Misconfigured("SUBJECT", text, f"it must be {forms}")
-    if len(names) == 2:
-        return RayJobSubject(*names)
-    return Subject(SessionId(*names[:3]), names[3] if len(names) == 4 else None)
 
 
 async def report_from_store(
     url: str, subject: Subject | RayJobSubject, environment: Mapping[str, str], cache: Path | None
 ) -> Report:
     """Made from the objects of a store; what is new in it is ingested first."""
-    settings = HistorySettings(HistoryStoreSettings(url), cache=CacheSettings(cache or CacheSettings.folder))
-    folder = settings.cache.folder.expanduser().absolute()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    store = parse_store_url(url, environment)
-    async with open_history(settings, store, folder) as history:
+    async with history_over(url, environment, cache) as history:
         if isinstance(subject, RayJobSubject):
             return await _of_rayjob(history, subject)
-        session = await _known(history, subject)
+        session = await known_session(history, subject)
         if session is None:
-            return await _unstarted(open_store(store), subject)
+            return await _unstarted(history.catalog.store, subject)
         return await _of_session(history, session, subject.job)
 
 
@@ -109,15 +68,6 @@ async def _of_session(history: History, session: SessionId, job: str | None) -> 
         raise Misconfigured("SUBJECT", job, str(exc)) from exc
 
 
-async def _known(history: History, subject: Subject) -> SessionId | None:
-    """None where the newest session is wanted of a cluster that never had one."""
-    session = subject.session
-    if session.session == LATEST:
-        return await history.catalog.newest_of_cluster(session.namespace, session.cluster)
-    await history.check_known(session)
-    return session
-
-
 async def _unstarted(store: ObjectStore, subject: Subject) -> Report:
     report = await report_on_unstarted(store, subject.session.namespace, subject.session.cluster)
     if report is None:
@@ -125,45 +75,17 @@ async def _unstarted(store: ObjectStore, subject: Subject) -> Report:
     return report
 
 
-async def opened_whole(history: History, session: SessionId) -> SessionContext:
-    """The session once all of it is read."""
-    while True:
-        context = await history.open(session)
-        if context.session.progress.is_done:
-            return context
-        await asyncio.sleep(_LOOK_SECONDS)
-
-
 async def report_from_server(url: str, subject: Subject | RayJobSubject, token: str) -> Report:
     """As a history server answers it."""
-    if not url.startswith(("http://", "https://")):
-        raise Misconfigured("--server", url, "it must begin with http:// or https://")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    timeout = aiohttp.ClientTimeout(total=_SERVER_SECONDS)
+    body = await ask_server(url, subject.path, token)
     try:
-        async with (
-            aiohttp.ClientSession(headers=headers, timeout=timeout) as client,
-            client.get(url.rstrip("/") + subject.path) as response,
-        ):
-            body = await response.read()
-            if response.status == 200:
-                return msgspec.json.decode(body, type=Report)
-            said = _said(body)
-    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as exc:
-        raise Unavailable(url, str(exc) or type(exc).__name__) from exc
-    raise Unavailable(url, f"it answered {response.status}: {said}")
-
-
-def _said(body: bytes) -> str:
-    """Why there is no report, in the server's own words; something between us and it may answer in any form."""
-    try:
-        answer = msgspec.json.decode(body, type=dict[str, str])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        answer = {}
-    return answer.get("error") or body.decode(errors="replace").strip()[:_ANSWER_CHARS]
+        return msgspec.json.decode(body, type=Report)
+    except msgspec.DecodeError as exc:
+        raise Unavailable(url, str(exc)) from exc
 
 
 NOTHING_FAILED, FAILURES, NO_REPORT = 0, 1, 2
+Form = Literal["text", "markdown", "json"]
 
 
 @dataclass(frozen=True)
@@ -171,45 +93,63 @@ class ReportCommand:
     """What the command line said."""
 
     subject: str
-    store: str = ""
-    server: str = ""
-    token_file: Path | None = None
-    cache_dir: Path | None = None
-    as_json: bool = False
+    """Empty: the job that failed last."""
+    source: Source
+    form: Form = "text"
+    is_full: bool = False
 
 
 class NoReport(Exception):
     """There is no report; the text says why."""
 
 
-def run(command: ReportCommand, environment: Mapping[str, str], screen: ReportScreen) -> int:
+Tell = Callable[[str], object]
+"""Takes one line for a person, beside the report."""
+
+
+def run(command: ReportCommand, environment: Mapping[str, str], screen: ReportScreen, tell: Tell) -> int:
     """Print the report; the exit code. Raises NoReport."""
     try:
-        report = asyncio.run(_read(command, environment))
+        subject = asyncio.run(_subject(command, environment, tell))
+        if subject is None:
+            return NOTHING_FAILED
+        report = asyncio.run(_read(command.source, subject, environment))
     except (RaykeeperError, OSError) as exc:
         raise NoReport(str(exc)) from exc
-    if command.as_json:
-        screen.show_json(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    if command.form == "json":
+        screen.show_text(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    elif command.form == "markdown":
+        screen.show_text(to_markdown(report))
     else:
-        screen.show(report)
+        screen.show(report, is_full=command.is_full)
     return NOTHING_FAILED if report.outcome.is_well else FAILURES
 
 
-async def _read(command: ReportCommand, environment: Mapping[str, str]) -> Report:
-    subject = parse_subject(command.subject)
-    if command.store and command.server:
-        raise NoReport("give --store or --server, not both")
-    if not (command.store or command.server):
-        raise NoReport("say where the history is: --store or --server")
-    if command.store:
-        return await report_from_store(command.store, subject, environment, command.cache_dir)
-    return await report_from_server(command.server, subject, _token(command.token_file, environment))
+async def _subject(
+    command: ReportCommand, environment: Mapping[str, str], tell: Tell
+) -> Subject | RayJobSubject | None:
+    """What is named; else the job that failed last, and which that is. None where none failed. Raises NoReport."""
+    if command.subject:
+        return parse_subject(command.subject)
+    async with opened_lists(command.source, environment) as lists:
+        found = await last_failure(lists)
+    if found.unread:
+        tell(f"raykeeper: {counted(found.unread, 'session')} not read yet, so a later failure may be missing")
+    if found.subject is not None:
+        name = "/".join(filter(None, (str(found.subject.session), found.subject.job)))
+        tell(
+            f"raykeeper: the last failure is {name}. For another: raykeeper report <name>; `raykeeper jobs` lists them"
+        )
+        return found.subject
+    if not found.looked_at:
+        raise NoReport("there are no jobs yet: `raykeeper demo` runs one, `raykeeper sessions` lists sessions")
+    jobs = counted(found.looked_at, "job")
+    tell(f"raykeeper: nothing failed in the newest {jobs}. For one of them: raykeeper report <name>")
+    return None
 
 
-def _token(file: Path | None, environment: Mapping[str, str]) -> str:
-    if file is None:
-        return environment.get("RAYKEEPER_AUTH_TOKEN", "")
-    try:
-        return file.read_text().strip()
-    except OSError as exc:
-        raise Misconfigured("--token-file", str(file), f"it cannot be read: {exc.strerror}") from exc
+async def _read(source: Source, subject: Subject | RayJobSubject, environment: Mapping[str, str]) -> Report:
+    source.check()
+    if source.store:
+        return await report_from_store(source.store, subject, environment, source.cache_dir)
+    return await report_from_server(source.server, subject, source.token(environment))

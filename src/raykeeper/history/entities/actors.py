@@ -18,6 +18,7 @@ _DEATH_MESSAGES = {
 def exit_detail(death_cause: Any) -> str:
     """The message of whatever ended the actor."""
     for context, message in _DEATH_MESSAGES.items():
-        if isinstance(death_cause, dict) and context in death_cause:
-            return masked_text(str(death_cause[context].get(message, _NO_DETAIL)))
+        told = death_cause.get(context) if isinstance(death_cause, dict) else None
+        if isinstance(told, dict):
+            return masked_text(str(told.get(message, _NO_DETAIL)))
     return _NO_DETAIL

@@ -11,7 +11,7 @@ VERSION = "/api/version"
 JOB_API_VERSION = "4"  # of the job API in every Ray since 2.7
 
 
-def version(context: SessionContext) -> dict[str, Any]:
+async def version(context: SessionContext) -> dict[str, Any]:
     """As the head said; where it never did, what the collector wrote down at the start."""
     record = context.session.record
     known = {
@@ -19,5 +19,5 @@ def version(context: SessionContext) -> dict[str, Any]:
         "ray_version": record.ray_version if record else "",
         "ray_commit": record.ray_commit if record else "",
     }
-    polled = context.polled_body(VERSION, dict[str, Any]) or {}
+    polled = await context.polled_body(VERSION, dict[str, Any]) or {}
     return {**known, **polled, "session_name": context.session.id.session}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from raykeeper.history.text import without_ansi
@@ -19,6 +20,18 @@ CLUSTER_ENDED = "Cluster ended"
 """The message of a job that was at work when its cluster ended, in place of Ray's own."""
 
 
+MOST_JOBS = 50_000
+"""Of one session; Ray's own list has 10,000 at most."""
+_NAMES = ("type", "job_id", "submission_id")
+
+
+def rays_jobs(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What of a polled list Ray can have said: whoever has the dashboard's port may answer in its place."""
+    known = (row for row in rows if isinstance(row.get("status"), str))
+    named = (row for row in known if all(isinstance(row.get(name), str | None) for name in _NAMES))
+    return [dict(row) for row in islice(named, MOST_JOBS)]
+
+
 class JobUnknown(Exception):
     """The session has no such job."""
 
@@ -29,13 +42,18 @@ class Job:
 
     ray_json: Mapping[str, Any]
 
+    def _text(self, name: str) -> str | None:
+        """Polled answers are data that anybody may have written: what is no text counts as missing."""
+        value = self.ray_json.get(name)
+        return value if isinstance(value, str) else None
+
     @property
     def job_id(self) -> str | None:
-        return self.ray_json.get("job_id")
+        return self._text("job_id")
 
     @property
     def submission_id(self) -> str | None:
-        return self.ray_json.get("submission_id")
+        return self._text("submission_id")
 
     @property
     def ids(self) -> tuple[str | None, str | None]:
@@ -53,7 +71,7 @@ class Job:
 
     @property
     def status(self) -> str:
-        return self.ray_json.get("status") or "UNKNOWN"
+        return self._text("status") or "UNKNOWN"
 
     @property
     def is_open(self) -> bool:
@@ -67,20 +85,21 @@ class Job:
     @property
     def message(self) -> str | None:
         """Without the colours of a terminal."""
-        message = self.ray_json.get("message")
-        return without_ansi(message) if isinstance(message, str) else None
+        message = self._text("message")
+        return None if message is None else without_ansi(message)
 
     @property
     def error_type(self) -> str | None:
-        return self.ray_json.get("error_type")
+        return self._text("error_type")
 
     @property
     def exit_code(self) -> int | None:
-        return self.ray_json.get("driver_exit_code")
+        code = self.ray_json.get("driver_exit_code")
+        return code if isinstance(code, int) else None
 
     @property
     def entrypoint(self) -> str:
-        return self.ray_json.get("entrypoint") or ""
+        return self._text("entrypoint") or ""
 
     @property
     def started_at(self) -> datetime | None:
@@ -98,16 +117,27 @@ class Job:
 
     @property
     def runtime_env(self) -> dict[str, Any]:
-        return self.ray_json.get("runtime_env") or {}
+        environment = self.ray_json.get("runtime_env")
+        return environment if isinstance(environment, dict) else {}
 
     @property
     def driver_node_id(self) -> str:
         """Empty where no driver ever started."""
-        return self.ray_json.get("driver_node_id") or ""
+        return self._text("driver_node_id") or ""
 
     @property
     def log_name(self) -> str:
         return driver_log_name(self.submission_id or "")
+
+
+_SCRIPT = re.compile(r"(?:^|[\s/=\"'])(?P<name>[\w.+-]+\.(?:py|sh|ipynb))(?=$|[\s\"'])")
+_MODULE = re.compile(r"\s-m\s+(?P<name>[\w.]+)")
+
+
+def script_name(entrypoint: str) -> str:
+    """What people call a job by: the script that its command runs, or the module; empty where it runs neither."""
+    found = _SCRIPT.search(entrypoint) or _MODULE.search(entrypoint)
+    return found["name"] if found else ""
 
 
 def driver_log_name(submission_id: str) -> str:

@@ -5,6 +5,7 @@ How a job ended after the last poll, and what jobs there were where nobody polle
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,8 +22,9 @@ from raykeeper.history.entities.job import (
     job_named,
     job_of_id,
     newest_first,
+    rays_jobs,
 )
-from raykeeper.history.entities.ray_json import optional_json
+from raykeeper.history.entities.ray_json import json_object
 from raykeeper.history.masking import masked_value
 from raykeeper.history.query.cache import session_version
 from raykeeper.history.query.context import Row, SessionContext
@@ -166,7 +168,8 @@ async def _read_jobs(context: SessionContext) -> tuple[Job, ...]:
 
 async def _ray_jobs(context: SessionContext) -> list[dict[str, Any]]:
     """In the shape of Ray's job API, secrets masked."""
-    polled = context.polled_body(POLLED, list[dict[str, Any]])
+    told = await context.polled_body(POLLED, list[dict[str, Any]])
+    polled = None if told is None else rays_jobs(told)
     jobs = merged_jobs(polled or [], await context.rows(DRIVERS))
     # A job that was deleted is in no later poll, and only the event file tells how it ended.
     unpolled = jobs[len(polled or ()) :]
@@ -174,7 +177,7 @@ async def _ray_jobs(context: SessionContext) -> list[dict[str, Any]]:
     if polled is None or any(map(_is_left_open, to_close)):
         record = context.session.record
         jobs = with_notices(jobs, await _read_notices(context), record.head_node_id if record else "")
-    return [masked_value(job) for job in jobs]
+    return await asyncio.to_thread(masked_value, jobs)
 
 
 def merged_jobs(polled: Sequence[dict[str, Any]], drivers: Iterable[Row]) -> list[dict[str, Any]]:
@@ -206,8 +209,8 @@ def _driver_job(driver: Row) -> dict[str, Any]:
         "error_type": None,
         "start_time": driver["created_ms"],
         "end_time": driver["finished_ms"] if is_over else None,
-        "metadata": optional_json(driver["metadata"]) or {},
-        "runtime_env": optional_json(driver["serialized_runtime_env"]) or {},
+        "metadata": json_object(driver["metadata"]),
+        "runtime_env": json_object(driver["serialized_runtime_env"]),
         "driver_agent_http_address": None,
         "driver_node_id": None if submission_id is None else driver["driver_node_id"],
         "driver_exit_code": None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from raykeeper.history.entities.cluster import version
@@ -59,7 +60,7 @@ async def node_of_ip(context: SessionContext, node_ip: str) -> str | None:
     rows = await context.rows(NODE_OF_IP, {"node_ip": node_ip})
     if rows:
         return str(rows[0]["node_id"])
-    entries = last_statistics(context).entries
+    entries = (await last_statistics(context)).entries
     return next((node_id for node_id, entry in entries.items() if entry.get("ip") == node_ip), None)
 
 
@@ -74,6 +75,11 @@ async def find_log(context: SessionContext, query: LogQuery) -> FoundLog:
     """The file and range that a request means. Raises LogUnknown."""
     # The tables say which file it is, and packs are listed meanwhile: whichever it is, they will be asked for.
     wanted, _ = await asyncio.gather(_wanted(context, query), context.logs.node_ids(context.session.id))
+    return await find_part(context, wanted)
+
+
+async def find_part(context: SessionContext, wanted: LogTarget) -> FoundLog:
+    """The part of a file that is known by its name. Raises LogUnknown."""
     _check_id(wanted.node_id, NODE_ID_BYTES)
     if not await is_node(context, wanted.node_id):
         raise LogUnknown(f"Agent for node id: {wanted.node_id} doesn't exist.")
@@ -138,7 +144,7 @@ async def _of_task(context: SessionContext, query: LogQuery) -> LogTarget:
         return _range_of(node_id, row, query)
     if actor_id:
         raise LogRefused(ACTOR_TASK.format(actor_id=actor_id))
-    if worker_id and not _says_ranges(context):
+    if worker_id and not await _says_ranges(context):
         filename = await _worker_file(context, node_id, query.suffix, worker_id=worker_id)
         return _wanted_file(query, node_id, filename)
     raise LogRefused(
@@ -175,9 +181,9 @@ def _range_of(node_id: str, row: Row, query: LogQuery) -> LogTarget:
     return LogTarget(node_id, filename, start if isinstance(start, int) else 0, end if isinstance(end, int) else None)
 
 
-def _says_ranges(context: SessionContext) -> bool:
+async def _says_ranges(context: SessionContext) -> bool:
     """Whether this Ray says where in a file a task's output is; of an older one, its worker's whole file is shown."""
-    numbers = re.match(r"(\d+)\.(\d+)", version(context)["ray_version"])
+    numbers = re.match(r"(\d{1,4})\.(\d{1,4})", str((await version(context))["ray_version"]))
     return numbers is None or (int(numbers[1]), int(numbers[2])) >= _LOG_RANGES_SINCE
 
 
@@ -202,6 +208,34 @@ async def _worker_file(
         if named and named[4] == suffix and (named[1] == worker_id or (pid and int(named[3]) == pid)):
             return path
     return None
+
+
+@dataclass(frozen=True)
+class WorkerFile:
+    """What a worker wrote, by the name of the file."""
+
+    path: str
+    worker_id: str
+    pid: int
+    suffix: str
+
+
+def worker_files(paths: Iterable[str], job_id: str) -> list[WorkerFile]:
+    """The files of those workers that worked for a job. Pure."""
+    named = [(path, _WORKER_FILE.fullmatch(path)) for path in paths]
+    return [WorkerFile(path, one[1], int(one[3]), one[4]) for path, one in named if one and one[2] == job_id]
+
+
+_DRIVER_FILE = re.compile(r"(?:.*/)?job-driver-(.+)\.log")
+_NO_JOB = "ffffffff"
+
+
+def job_of_file(path: str) -> str:
+    """The job whose driver or worker wrote a file, by any of its ids; empty for what belongs to none. Pure."""
+    if driver := _DRIVER_FILE.fullmatch(path):
+        return driver[1]
+    worker = _WORKER_FILE.fullmatch(path)
+    return worker[2] if worker and worker[2] != _NO_JOB else ""
 
 
 def _check_id(text: str, size: int) -> None:

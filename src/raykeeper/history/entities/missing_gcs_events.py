@@ -46,7 +46,7 @@ async def inferred_rows(context: SessionContext, name: str) -> list[Row]:
     """Rows as the state API has them, of nodes or actors; none of anything else."""
     if name == "nodes":
         end = context.session.ended_at
-        entries = last_statistics(context).entries.values()
+        entries = (await last_statistics(context)).entries.values()
         return [_ended_node(_node_row(entry), int(end.timestamp() * 1000) if end else None) for entry in entries]
     if name == "actors":
         is_over = context.session.ended_at is not None

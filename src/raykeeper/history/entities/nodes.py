@@ -61,8 +61,8 @@ class WorkerCounters:
     memory_of_node: Mapping[str, list[Any]] = field(default_factory=dict)
 
 
-def last_counters(context: SessionContext) -> WorkerCounters:
-    answer = context.polled_body(POLLED, _Answer)
+async def last_counters(context: SessionContext) -> WorkerCounters:
+    answer = await context.polled_body(POLLED, _Answer)
     if answer is None:
         return WorkerCounters()
     entries = answer.data.summary
@@ -72,8 +72,8 @@ def last_counters(context: SessionContext) -> WorkerCounters:
     )
 
 
-def last_statistics(context: SessionContext) -> NodeStatistics:
-    body = context.polled_body(POLLED, dict[str, Any]) or {}
+async def last_statistics(context: SessionContext) -> NodeStatistics:
+    body = await context.polled_body(POLLED, dict[str, Any]) or {}
     return parse_statistics(body)
 
 

@@ -12,10 +12,39 @@ _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _IDS = frozenset({"actor_id", "owner_id", "job_id", "node_id", "placement_group_id", "worker_id", "task_id"})
 """Bytes in Ray's protobuf: base64 in events, hex in the API."""
 
+_MOST = 1e18  # of any resource: an exabyte of memory
+
 
 def optional_json(text: str | None) -> Any:
-    """The value, or None where there is no text."""
-    return json.loads(text) if text else None
+    """The value, or None where there is no text, or none that is JSON: events are what anybody posted."""
+    try:
+        return json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def amounts(text: str | None) -> dict[str, float]:
+    """Resources by name: of an object its numbers with which one can reckon, whatever else stands in it."""
+    return {
+        name: float(value)
+        for name, value in json_object(text).items()
+        if isinstance(value, (int, float)) and -_MOST < value < _MOST
+    }
+
+
+def json_object(text: str | None) -> dict[str, Any]:
+    """The members of an object; none where the text holds anything else."""
+    value = optional_json(text)
+    return value if isinstance(value, dict) else {}
+
+
+def json_amounts(text: str | None) -> dict[str, float]:
+    """Resources by name; what is no number is left out."""
+    return {
+        name: amount
+        for name, amount in json_object(text).items()
+        if isinstance(amount, int | float) and not isinstance(amount, bool)
+    }
 
 
 def protobuf_json(text: str | None) -> Any:

@@ -27,7 +27,7 @@ from raykeeper.history.http.kuberay_api.clusters import enter_cluster, list_clus
 from raykeeper.history.http.kuberay_api.differences import KUBERAY_ERRORS, kuberay_endpoints
 from raykeeper.history.http.pages.assets import ASSETS_ROUTE, get_asset
 from raykeeper.history.http.pages.dashboard import NO_DASHBOARD, DashboardFiles
-from raykeeper.history.http.pages.failed import HTML_ERRORS
+from raykeeper.history.http.pages.failed import HTML_ERRORS, page_missing, wants_page
 from raykeeper.history.http.pages.table import SESSION_PAGES, SITE_PAGES, SessionPage, SitePage
 from raykeeper.history.http.ray_api.logs_job import tail_job_logs
 from raykeeper.history.http.ray_api.polled_passthrough import ROUTE as POLLED_ROUTE
@@ -77,7 +77,10 @@ def _own_routes(history: History) -> list[BaseRoute]:
         Route("/metrics", history.metrics.answer),
         Route(ASSETS_ROUTE, get_asset),
         *(_route(history, path, handler, JSON_ERRORS) for path, handler in operation_handlers(history)),
-        *(_route(history, page.path, _site_page(history, page), HTML_ERRORS) for page in SITE_PAGES),
+        *(
+            _route(history, page.path, _site_page(history, page), HTML_ERRORS, method=page.method)
+            for page in SITE_PAGES
+        ),
         *(
             _route(history, either, handler, name=path)
             for path, handler in kuberay
@@ -93,7 +96,8 @@ def _by_path(history: History, dashboard: DashboardFiles) -> Mount:
         path = request.path_params["path"]
         if not path:
             await history.check_known(session_of_path(request))
-        return dashboard.answer(path, request)
+        response = dashboard.answer(path, request)
+        return page_missing(request) if response.status_code == 404 and wants_page(request) else response
 
     own = [_route(history, page.path, _session_page(history, page), HTML_ERRORS) for page in SESSION_PAGES]
     polled = Endpoint(POLLED_ROUTE, PolledAnswers().get)
@@ -199,7 +203,12 @@ async def _tail(websocket: WebSocket, history: History, session_of: SessionOf) -
 
 
 def _route(
-    history: History, path: str, handler: Handler, error_format: ErrorFormat = RAY_ERRORS, name: str = ""
+    history: History,
+    path: str,
+    handler: Handler,
+    error_format: ErrorFormat = RAY_ERRORS,
+    name: str = "",
+    method: str = "GET",
 ) -> Route:
     """The handler at its path, measured; every error becomes an answer."""
 
@@ -213,7 +222,7 @@ def _route(
         history.metrics.requests.labels(name or path, str(response.status_code)).inc()
         return response
 
-    return Route(path, handle)
+    return Route(path, handle, methods=[method])  # with GET comes HEAD
 
 
 def _failure(history: History, error: Exception, error_format: ErrorFormat) -> Response:
@@ -225,10 +234,10 @@ def _failure(history: History, error: Exception, error_format: ErrorFormat) -> R
 
 
 async def _as_ray_says(request: Request, error: Exception) -> Response:
-    """What no route answers."""
+    """What no route answers: a page for people, Ray's own words for programs."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
-        return not_found_response()
+        return page_missing(request) if wants_page(request) else not_found_response()
     is_ours = request.url.path.startswith(KEEPER)
     refusal = problem_response(ONLY_READ, status) if is_ours else text_response(f"{status}: Method Not Allowed", status)
     refusal.headers["Allow"] = "GET, HEAD"

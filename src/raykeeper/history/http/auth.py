@@ -7,11 +7,10 @@ nothing in any case.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import time
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 from starlette.datastructures import URL, MutableHeaders
 from starlette.requests import HTTPConnection, Request
@@ -21,8 +20,9 @@ from starlette.websockets import WebSocket
 
 from raykeeper.history.http.pages.assets import ASSETS_PREFIX
 from raykeeper.history.http.pages.login import local_path, login_page
+from raykeeper.history.http.requests import is_of_other_site, short_body
 from raykeeper.history.http.responses import text_response
-from raykeeper.history.settings import is_loopback
+from raykeeper.settings.addresses import is_loopback
 
 COOKIE = "raykeeper_access"
 COOKIE_SECONDS = 7 * 24 * 3600
@@ -31,8 +31,6 @@ MISSING = "Unauthorized: Missing authentication token"
 WRONG = "Forbidden: Invalid authentication token"
 FOREIGN_NAME = "this server answers to localhost alone; start it with --auth=token, or with --auth=none behind a proxy"
 FOREIGN_PAGE = "a page of another site may not read from here"
-_FORM_LIMIT_BYTES = 16 * 1024
-_FORM_SECONDS = 10.0
 _TIME_DIGITS = 12
 
 
@@ -51,7 +49,7 @@ class OwnPagesOnly:
                 MutableHeaders(scope=message).setdefault("X-Content-Type-Options", "nosniff")
             await send(message)
 
-        if scope["type"] == "websocket" and _is_of_other_site(HTTPConnection(scope)):
+        if scope["type"] == "websocket" and is_of_other_site(HTTPConnection(scope)):
             await WebSocket(scope, receive, send).send_denial_response(text_response(FOREIGN_PAGE, 403))
         else:
             await self._app(scope, receive, send_unsniffed)
@@ -95,7 +93,7 @@ class TokenAccess:
     async def _login(self, request: Request) -> Response:
         if request.method != "POST":
             return login_page(local_path(request.query_params.get("next", "/")))
-        form = parse_qs((await _body(request)).decode(errors="replace"))
+        form = parse_qs((await short_body(request)).decode(errors="replace"))
         next_path = local_path(form.get("next", ["/"])[0])
         if not self._is_token(form.get("token", [""])[0].strip()):
             return login_page(next_path, was_wrong=True)
@@ -150,26 +148,6 @@ def _host_name(connection: HTTPConnection) -> str:
     """The name a request calls us by, without its port."""
     host = connection.headers.get("host", "")
     return host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
-
-
-def _is_of_other_site(connection: HTTPConnection) -> bool:
-    """Whether a browser asks for a page that came from elsewhere. Programs send no Origin."""
-    origin = connection.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != connection.headers.get("host", "").lower()
-
-
-async def _body(request: Request) -> bytes:
-    """A short form; of anything longer, or that takes longer, nothing."""
-    body = b""
-    try:
-        async with asyncio.timeout(_FORM_SECONDS):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > _FORM_LIMIT_BYTES:
-                    return b""
-    except TimeoutError:
-        return b""
-    return body
 
 
 def _path_of(url: URL) -> str:

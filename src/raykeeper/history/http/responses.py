@@ -5,6 +5,7 @@ A session that is still being read says so with every answer.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -68,6 +69,11 @@ class Listed:
 def json_response(value: Masked, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Bare JSON, as the job API answers."""
     return Response(bytes(value.json), status, headers, media_type=JSON)
+
+
+async def polled_response(value: object) -> Response:
+    """What was polled, masked in a thread: it may have megabytes, and others are answered meanwhile."""
+    return json_response(await asyncio.to_thread(masked, value))
 
 
 def dashboard_response(message: str, data: Mapping[str, object], status: int = 200) -> Response:

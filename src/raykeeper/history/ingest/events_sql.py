@@ -84,7 +84,7 @@ CLUSTER_EVENT_TYPES = tuple(
     for kind in ("DEFINITION", "LIFECYCLE")
 )
 
-_ENVELOPE = {"eventType": "VARCHAR", "event_type": "VARCHAR", "timestamp": "VARCHAR"}
+ENVELOPE = {"eventType": "VARCHAR", "event_type": "VARCHAR", "timestamp": "VARCHAR"}
 """`event_type` alone tells of an event in the names of Ray's protobuf."""
 
 CLUSTER_PARTITION = -1
@@ -99,7 +99,7 @@ CREATE OR REPLACE MACRO real_id(text) AS CASE WHEN trim(hex_id(text), 'f') = '' 
 
 def read_events(file_parameter: str) -> str:
     """A FROM item: each line of the file as one row of payloads."""
-    columns = {**_ENVELOPE, **TASK_PAYLOADS, **CLUSTER_PAYLOADS}
+    columns = {**ENVELOPE, **TASK_PAYLOADS, **CLUSTER_PAYLOADS}
     spelled = ", ".join(f"{name}: '{kind}'" for name, kind in columns.items())
     return f"read_json({file_parameter}, format = 'newline_delimited', columns = {{{spelled}}})"
 

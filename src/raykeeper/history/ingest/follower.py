@@ -24,10 +24,11 @@ from raykeeper.history.ingest.manifests import (
 )
 from raykeeper.history.ingest.records import RecordReader, SessionRecords
 from raykeeper.history.ingest.session import PolledHistory, Progress, Session, SessionTables
-from raykeeper.history.ingest.table_builder import GONE, IngestRequest, PartialTables, TableBuilder
+from raykeeper.history.ingest.table_builder import GONE, IngestRequest, IngestTurns, PartialTables, TableBuilder
 from raykeeper.history.ingest.worker import Limits
 from raykeeper.history.store.disk_cache import DamagedFile, LocalCache
 from raykeeper.history.store.heartbeats import StoreClock
+from raykeeper.history.store.records import find_answer
 from raykeeper.history.store.session_state import FINAL_AFTER
 from raykeeper.layout.keys import (
     EventSegmentKey,
@@ -39,9 +40,11 @@ from raykeeper.layout.keys import (
     manifests_prefix,
     parse_polled_key,
     parse_sealed_key,
+    sample_tables_prefix,
 )
-from raykeeper.layout.polled import DamagedAnswer, decode_polled, polled_name
+from raykeeper.layout.polled import DamagedAnswer, polled_name
 from raykeeper.layout.records import PolledAnswer
+from raykeeper.layout.segments import OBJECT_LIMIT_BYTES
 from raykeeper.logs import Log
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
@@ -56,11 +59,12 @@ async def sweep_tables(
 ) -> list[str]:
     """Delete what the newest manifest does not name and is older than an hour; the keys of what went.
 
-    Log indexes are of no manifest and never superseded: they stay as long as the session.
+    Log indexes and tables of resource samples are of no manifest: they stay as long as the session.
     """
     kept = {file.key for file in newest.files()} | {manifest_key(session, number)}
     prefix = manifests_prefix(session).removesuffix("manifests/")
-    listed = [item async for item in store.list(prefix) if not item.key.startswith(log_indexes_prefix(session))]
+    others = (log_indexes_prefix(session), sample_tables_prefix(session))
+    listed = [item async for item in store.list(prefix) if not item.key.startswith(others)]
     old = [item.key for item in listed if item.key not in kept and now - item.modified > KEPT_FOR]
     for key in old:
         await store.delete(key)
@@ -82,7 +86,7 @@ class SessionFollower:
         session: SessionId,
         clock: Clock,
         store_clock: StoreClock,
-        ingests: asyncio.Semaphore,
+        turns: IngestTurns,
         limits: Limits,
     ) -> None:
         self.session = session
@@ -90,8 +94,8 @@ class SessionFollower:
         self._cache = cache
         self._clock = clock
         self._store_clock = store_clock
-        self._ingests = ingests
-        self._maker = TableBuilder(store, cache, session, limits)
+        self._turns = turns
+        self._maker = TableBuilder(store, cache, session, limits, turns)
         self._distrusted: set[int] = set()
         self._own: set[int] = set()
         self._damaged: Manifest | None = None
@@ -185,7 +189,8 @@ class SessionFollower:
         async for item in self._store.list(prefix, after=after):
             key = parse_sealed_key(item.key)
             if isinstance(key, EventSegmentKey) and item.key not in self._listed:
-                self._listed[item.key] = Segment(item.key, item.size)
+                # One that is too large is not read, and must not let the tables be planned for what it claims.
+                self._listed[item.key] = Segment(item.key, item.size if item.size <= OBJECT_LIMIT_BYTES else 0)
                 self._active[key.node_id] = (now, hour_of(key.sealed_ns))
                 self._sealed_ns[key.node_id] = max(key.sealed_ns, self._sealed_ns.get(key.node_id, 0))
 
@@ -229,7 +234,7 @@ class SessionFollower:
         yield self._current, Progress(1, 1)
 
     async def _make(self, request: IngestRequest, show: Callable[[PartialTables], None]) -> Manifest:
-        async with self._ingests:
+        async with self._turns.sessions.turn(self.session.namespace):
             try:
                 return await self._maker.make(request, show)
             except (ObjectMissing, DamagedFile) as exc:
@@ -293,7 +298,12 @@ class SessionFollower:
         """The same object for the same files, so that they are held once."""
         if self._tables is None or not _have_same_files(self._tables[0], manifest):
             tables = SessionTables(
-                self._store, self._cache, manifest.tables, manifest.newer, functools.partial(self._distrust, manifest)
+                self._store,
+                self._cache,
+                manifest.tables,
+                manifest.newer,
+                functools.partial(self._distrust, manifest),
+                owner=self.session.namespace,
             )
             published = self._published
             if published is None or not _have_same_files(published.manifest, manifest):
@@ -306,9 +316,8 @@ class SessionFollower:
         return tuple(key for key in map(parse_polled_key, listed) if key)
 
     async def _polled_answer(self, key: PolledKey) -> PolledAnswer | None:
-        data = await self._store.find(key.key)
         try:
-            return None if data is None else decode_polled(data)
+            return await find_answer(self._store, key.key)
         except DamagedAnswer as exc:
             log.warning("polled answer cannot be read", key=key.key, cause=str(exc))
             return None

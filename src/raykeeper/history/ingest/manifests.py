@@ -6,6 +6,7 @@ any time and are made anew.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from raykeeper.history.ingest.tables import ALL_TABLES, TASKS
 from raykeeper.layout.keys import EventSegmentKey, SessionId, manifest_key, manifests_prefix
 from raykeeper.layout.records import LATEST
 from raykeeper.logs import Log
+from raykeeper.storage.errors import ObjectTooLarge
 from raykeeper.storage.store import ObjectStore
 from raykeeper.times import to_ns
 
@@ -100,10 +102,18 @@ async def find_published(store: ObjectStore, session: SessionId, distrusted: Con
     for number in sorted(sizes, reverse=True)[:TRIED_MANIFESTS]:
         if number not in distrusted and sizes[number] <= MANIFEST_LIMIT_BYTES:
             # One that is gone gave way to a newer one, which the next look finds.
-            data = await store.find(manifest_key(session, number))
-            if data is not None and (manifest := parse_manifest(session, number, data)) is not None:
+            manifest = await _read_manifest(store, session, number)
+            if manifest is not None:
                 return Published(max(sizes), NumberedManifest(number, manifest))
     return Published(max(sizes, default=0))
+
+
+async def _read_manifest(store: ObjectStore, session: SessionId, number: int) -> Manifest | None:
+    try:
+        data = await store.find(manifest_key(session, number), MANIFEST_LIMIT_BYTES)
+    except ObjectTooLarge:
+        return None
+    return None if data is None else await asyncio.to_thread(parse_manifest, session, number, data)
 
 
 async def newest_manifest(store: ObjectStore, session: SessionId) -> NumberedManifest | None:

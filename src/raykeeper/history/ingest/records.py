@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TypeVar
 
 import msgspec
 
 from raykeeper.history.ingest.messages import Gap
+from raykeeper.history.store.records import DamagedRecord, find_answer, find_record, find_session_record
 from raykeeper.history.store.session_state import SessionState, is_last_word, node_lives, session_state
 from raykeeper.layout.keys import (
     PolledKey,
@@ -17,24 +17,29 @@ from raykeeper.layout.keys import (
     closed_record_key,
     nodes_prefix,
     parse_polled_key,
-    session_record_key,
 )
-from raykeeper.layout.polled import DamagedAnswer, decode_polled
+from raykeeper.layout.polled import DamagedAnswer
 from raykeeper.layout.records import (
     ClosedRecord,
     EndRecord,
     NodeRecord,
     PolledAnswer,
+    R,
     Record,
     SessionRecord,
     check_times,
-    decode_record,
 )
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStat, ObjectStore
 
 READS_AT_ONCE = 16
-R = TypeVar("R", bound=Record)
+MOST_RECORDS, RECORDS_LIMIT_BYTES = 40_000, 64 << 20
+"""Of the nodes of one session, heartbeats and ends."""
+MOST_POLLED_PATHS = 5_000
+"""Of one session; each job that used Ray Data has one."""
+_ANSWERS_AT_ONCE = 8
+ANSWERS_LIMIT_BYTES = 128 << 20
+"""Of the newest answers of one session, which are held in memory: four times the largest."""
 
 
 class SessionRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,10 +84,11 @@ class RecordReader:
         self._newest_polled: dict[str, str] = {}
         self._answers: dict[str, PolledAnswer] = {}
         self._damaged: dict[str, Gap] = {}
+        self._left_out: dict[str, Gap] = {}
         self._slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def read(self) -> SessionRecords:
-        listed = [item async for item in self._store.list(nodes_prefix(self._session))]
+        listed = await self._listed_records()
         nodes, ends, single, polled = await asyncio.gather(
             self._records((item for item in listed if item.key.endswith("/node.json")), NodeRecord),
             self._records((item for item in listed if item.key.endswith("/end.json")), EndRecord),
@@ -95,17 +101,36 @@ class RecordReader:
             nodes=tuple(msgspec.structs.replace(node, beat_at=modified) for node, modified in nodes),
             ends=_last_words(ends, nodes),
             polled=polled,
-            gaps=tuple(found for _, found in self._read.values() if isinstance(found, Gap)),
+            gaps=(*self._left_out.values(), *(found for _, found in self._read.values() if isinstance(found, Gap))),
         )
+
+    async def _listed_records(self) -> list[ObjectStat]:
+        """Records of nodes, up to the bounds; what is beyond them is one gap."""
+        listed, size = list[ObjectStat](), 0
+        self._left_out.pop(nodes_prefix(self._session), None)
+        async for item in self._store.list(nodes_prefix(self._session)):
+            size += item.size
+            if len(listed) >= MOST_RECORDS or size > RECORDS_LIMIT_BYTES:
+                key = nodes_prefix(self._session)
+                self._left_out[key] = Gap(key, 0, f"more than {MOST_RECORDS} records of nodes, or too large ones")
+                break
+            listed.append(item)
+        return listed
 
     async def answers(self, keys: Iterable[str]) -> dict[str, PolledAnswer]:
         """The polled answers of these keys by path; each object is read once."""
-        wanted = list(keys)
-        missing = [key for key in wanted if key not in self._answers]
-        for key, answer in zip(missing, await asyncio.gather(*map(self._answer, missing)), strict=True):
-            if answer is not None:
-                self._answers[key] = answer
-        self._answers = {key: answer for key, answer in self._answers.items() if key in set(wanted)}
+        wanted = set(keys)
+        self._answers = {key: answer for key, answer in self._answers.items() if key in wanted}
+        missing = sorted(wanted - self._answers.keys())
+        held = answers_bytes(self._answers.values())
+        for start in range(0, len(missing), _ANSWERS_AT_ONCE):
+            some = missing[start : start + _ANSWERS_AT_ONCE]
+            for key, answer in zip(some, await asyncio.gather(*map(self._answer, some)), strict=True):
+                held += answers_bytes([answer] if answer else [])
+                if held > ANSWERS_LIMIT_BYTES:
+                    self._damaged[key] = Gap(key, 0, f"more than {ANSWERS_LIMIT_BYTES} bytes of answers")
+                elif answer is not None:
+                    self._answers[key] = answer
         return {answer.path: answer for answer in self._answers.values()}
 
     @property
@@ -122,21 +147,29 @@ class RecordReader:
         modified, known = self._read.get(item.key, (None, None))
         if modified != item.modified:
             async with self._slots:
-                data = await self._store.find(item.key)
-            if data is None:
+                known = await self._found(item.key, kind)
+            if known is None:
                 return None
-            known = _decoded(item.key, data, kind)
             self._read[item.key] = (item.modified, known)
         return known if isinstance(known, kind) else None
 
     async def _single_records(self) -> tuple[SessionRecord | None, ClosedRecord | None]:
         record, closed = await asyncio.gather(
-            self._store.find(session_record_key(self._session)), self._store.find(closed_record_key(self._session))
+            self._session_record(), self._found(closed_record_key(self._session), ClosedRecord)
         )
-        return (
-            _found(session_record_key(self._session), record, SessionRecord),
-            _found(closed_record_key(self._session), closed, ClosedRecord),
-        )
+        return record, closed if isinstance(closed, ClosedRecord) else None
+
+    async def _session_record(self) -> SessionRecord | None:
+        try:
+            return await find_session_record(self._store, self._session)
+        except DamagedRecord:
+            return None
+
+    async def _found(self, key: str, kind: type[R]) -> R | Gap | None:
+        try:
+            return await find_record(self._store, key, kind)
+        except DamagedRecord as exc:
+            return Gap(key, 0, f"damaged: {exc}")
 
     async def _is_still_closed(self, nodes: Iterable[tuple[NodeRecord, datetime]]) -> bool:
         """Whether no head went on with the session after it was closed, as one does under GCS fault tolerance."""
@@ -149,6 +182,10 @@ class RecordReader:
 
     async def _list_polled(self) -> tuple[str, ...]:
         folders = await self._store.list_folders(PolledKey.prefix(self._session))
+        self._left_out.pop(prefix := PolledKey.prefix(self._session), None)
+        if len(folders) > MOST_POLLED_PATHS:
+            self._left_out[prefix] = Gap(prefix, 0, f"more than {MOST_POLLED_PATHS} polled paths")
+            folders = folders[:MOST_POLLED_PATHS]
         newest = await asyncio.gather(*map(self._newest_of, folders))
         return tuple(sorted(key for key in newest if key))
 
@@ -161,13 +198,17 @@ class RecordReader:
         return self._newest_polled.get(folder)
 
     async def _answer(self, key: str) -> PolledAnswer | None:
-        async with self._slots:
-            data = await self._store.find(key)
         try:
-            return None if data is None else decode_polled(data)
+            async with self._slots:
+                return await find_answer(self._store, key)
         except DamagedAnswer as exc:
             self._damaged[key] = Gap(key, 0, f"damaged: {exc}")
             return None
+
+
+def answers_bytes(answers: Iterable[PolledAnswer]) -> int:
+    """What they take in memory."""
+    return sum(len(memoryview(answer.body)) for answer in answers)
 
 
 def _last_words(
@@ -175,15 +216,3 @@ def _last_words(
 ) -> tuple[EndRecord, ...]:
     beats = {node.node_id: modified for node, modified in nodes}
     return tuple(end for end, written in ends if is_last_word(written, beats.get(end.node_id, written)))
-
-
-def _found(key: str, data: bytes | None, kind: type[R]) -> R | None:
-    decoded = None if data is None else _decoded(key, data, kind)
-    return decoded if isinstance(decoded, kind) else None
-
-
-def _decoded(key: str, data: bytes, kind: type[R]) -> R | Gap:
-    try:
-        return decode_record(data, kind)
-    except msgspec.DecodeError as exc:
-        return Gap(key, 0, f"damaged: {exc}")

@@ -40,6 +40,11 @@ class Layers:
 class Tables(Mapping[str, tuple[Path, ...]]):
     """The files of each table, by its name: brought here when a query needs them, and some supersede others."""
 
+    @property
+    def owner(self) -> str:
+        """The namespace of the session: queries of one leave room for those of others."""
+        return ""
+
     @abstractmethod
     def layers(self, name: str) -> Layers: ...
 
@@ -114,7 +119,9 @@ class SessionTables(Tables):
         tables: Mapping[str, Sequence[TableFile]],
         newer: Mapping[str, Sequence[TableFile]] | None = None,
         on_damage: OnDamage | None = None,
+        owner: str = "",
     ) -> None:
+        self._owner = owner
         self._store = store
         self._cache = cache
         self._on_damage = on_damage
@@ -126,6 +133,10 @@ class SessionTables(Tables):
         self._fetched: set[str] = set()
         self._held: list[Path] = []
         weakref.finalize(self, cache.release, self._held)
+
+    @property
+    def owner(self) -> str:
+        return self._owner
 
     async def fetch(self, names: Sequence[str]) -> None:
         """Have the files of these tables here, for as long as this object lives. Raises TablesLost."""
@@ -204,6 +215,10 @@ class TasksExcerpt(Tables):
 
     whole: SessionTables
     tasks: tuple[str, ...]
+
+    @property
+    def owner(self) -> str:
+        return self.whole.owner
 
     async def fetch(self, names: Sequence[str]) -> None:
         """As of SessionTables, which holds the files. Raises TablesLost."""

@@ -15,7 +15,9 @@ from pathlib import Path
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.ingest.follower import SessionFollower
+from raykeeper.history.ingest.records import answers_bytes
 from raykeeper.history.ingest.session import Session
+from raykeeper.history.ingest.table_builder import IngestTurns
 from raykeeper.history.ingest.worker import Limits
 from raykeeper.history.store.disk_cache import LocalCache
 from raykeeper.history.store.heartbeats import StoreClock
@@ -29,6 +31,8 @@ OnFinal = Callable[[Session], Awaitable[object]]
 
 SESSIONS_LIMIT = 200
 """Sessions kept ready; the longest unused are let go of."""
+ANSWERS_BYTES = 256 << 20
+"""Of polled answers of all of them; a usual session has some hundred kilobytes."""
 
 
 class SessionMissing(RaykeeperError):
@@ -46,7 +50,7 @@ class SessionsSettings:
     cache_bytes: int = 10 << 30
     """Of fetched objects on the local disk."""
     ingests_at_once: int = 1
-    """Each may use `limits`; further ones wait."""
+    """That work at the same time, each within `limits`; those of several namespaces take turns."""
     limits: Limits = field(default_factory=Limits)
     """Memory and threads of one ingest."""
     running_freshness: timedelta = timedelta(seconds=3)
@@ -66,7 +70,7 @@ class Sessions:
         self._settings = settings
         self._store_clock = StoreClock(store, clock)
         self.cache = LocalCache(settings.folder, settings.cache_bytes)
-        self._ingests = asyncio.Semaphore(settings.ingests_at_once)
+        self._turns = IngestTurns.of(settings.ingests_at_once)
         self._entries: OrderedDict[SessionId, _Entry] = OrderedDict()
         self.on_final: OnFinal | None = None
         """Called with every session that was read and is final, after whoever asked for it has it."""
@@ -101,7 +105,7 @@ class Sessions:
 
     def _following(self, session: SessionId) -> SessionFollower:
         clocks = (self._clock, self._store_clock)
-        return SessionFollower(self._store, self.cache, session, *clocks, self._ingests, self._settings.limits)
+        return SessionFollower(self._store, self.cache, session, *clocks, self._turns, self._settings.limits)
 
     def _is_fresh(self, entry: _Entry) -> bool:
         if entry.opened is None or entry.refreshed_at is None:
@@ -111,9 +115,13 @@ class Sessions:
         return self._clock.steady() - entry.refreshed_at < allowed.total_seconds()
 
     def _let_go(self) -> None:
+        """Forget the longest unused sessions, where there are too many, or those that are kept hold too much."""
         idle = [session for session, entry in self._entries.items() if entry.task is None]
-        for session in idle[: max(0, len(self._entries) - SESSIONS_LIMIT)]:
-            del self._entries[session]
+        held = sum(entry.held_bytes for entry in self._entries.values())
+        for session in idle[:-1]:
+            if len(self._entries) <= SESSIONS_LIMIT and held <= ANSWERS_BYTES:
+                return
+            held -= self._entries.pop(session).held_bytes
 
 
 class _Entry:
@@ -125,6 +133,10 @@ class _Entry:
         self.task: asyncio.Task[None] | None = None
         self.refreshed_at: float | None = None
         self._shown = asyncio.Event()
+
+    @property
+    def held_bytes(self) -> int:
+        return answers_bytes(self.opened.polled.values()) if self.opened else 0
 
     def refresh(self, clock: Clock, on_final: OnFinal | None) -> None:
         """Look at the store, unless somebody does."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from raykeeper.history.fair_turns import FairTurns
 from raykeeper.history.ingest.batches import (
     PlannedBatch,
     Segment,
@@ -34,6 +35,8 @@ from raykeeper.history.ingest.tables import TASKS
 from raykeeper.history.ingest.worker import Limits, WorkerInProcess, WorkerProcess
 from raykeeper.history.store.disk_cache import LocalCache
 from raykeeper.layout.keys import SessionId, parse_sealed_key, table_key
+from raykeeper.layout.segments import OBJECT_LIMIT_BYTES
+from raykeeper.storage.errors import ObjectTooLarge
 from raykeeper.storage.store import ObjectStore
 
 FETCHES_AT_ONCE = 8
@@ -44,6 +47,24 @@ PROVISIONAL_BATCHES = (1, 8, 40, 200)
 PROVISIONAL_SHARE = 8
 """What is shown is an eighth of all at most: it is merged for that alone."""
 _DIGEST_BYTES = 10
+_BEGUN_BESIDE = 2
+"""Ingests of other namespaces that are begun while all that may work are one namespace's."""
+
+
+@dataclass(frozen=True)
+class IngestTurns:
+    """Who may ingest. A long ingest gives way after each step, so that a short one of another namespace need not wait
+    for its end.
+    """
+
+    sessions: FairTurns
+    """Ingests that are begun: each has a worker, and its memory."""
+    steps: FairTurns
+    """Of those, who may work now."""
+
+    @classmethod
+    def of(cls, at_once: int) -> IngestTurns:
+        return cls(FairTurns(at_once + _BEGUN_BESIDE, share=at_once), FairTurns(at_once, share=at_once))
 
 
 class Worker(Protocol):
@@ -93,11 +114,18 @@ class PartialTables:
 class TableBuilder:
     """Makes tables of one session and keeps their files in the cache."""
 
-    def __init__(self, store: ObjectStore, cache: LocalCache, session: SessionId, limits: Limits) -> None:
+    def __init__(
+        self, store: ObjectStore, cache: LocalCache, session: SessionId, limits: Limits, turns: IngestTurns
+    ) -> None:
         self._store = store
         self._cache = cache
         self._session = session
         self._limits = limits
+        self._turns = turns
+
+    def step(self) -> AbstractAsyncContextManager[None]:
+        """The time of one step, once it is this session's turn."""
+        return self._turns.steps.turn(self._session.namespace)
 
     async def make(self, request: IngestRequest, show: Callable[[PartialTables], None]) -> Manifest:
         """Tables of all that is known and new; not published yet. `show` is called as a long first ingest goes on."""
@@ -170,15 +198,20 @@ class TableBuilder:
         with target.open("wb") as file:
             for start in range(0, len(batch.segments), FETCHES_AT_ONCE):
                 some = batch.segments[start : start + FETCHES_AT_ONCE]
-                for segment, data in zip(
-                    some, await asyncio.gather(*(self._store.find(item.key) for item in some)), strict=True
-                ):
-                    if data is None:
-                        gaps.append(Gap(segment.key, 0, GONE))
+                for segment, data in zip(some, await asyncio.gather(*map(self._segment, some)), strict=True):
+                    if isinstance(data, Gap):
+                        gaps.append(data)
                     elif data:
                         slices.append(Slice(segment.key, file.tell(), len(data)))
                         file.write(data)
         return Batch(batch.name, target, tuple(slices)), gaps
+
+    async def _segment(self, segment: Segment) -> bytes | Gap:
+        try:
+            data = await self._store.find(segment.key, OBJECT_LIMIT_BYTES)
+        except ObjectTooLarge as exc:
+            return Gap(segment.key, 0, f"damaged: {exc}")
+        return Gap(segment.key, 0, GONE) if data is None else data
 
     def _draft(self, request: IngestRequest) -> Manifest:
         """The manifest without its tables."""
@@ -245,7 +278,8 @@ class _Run:
             for number, planned in enumerate(self.batches, 1):
                 batch, missing = await following
                 following = self._fetch_later(number)
-                projected = await self._worker.project(batch)
+                async with self._builder.step():
+                    projected = await self._worker.project(batch)
                 batch.file.unlink(missing_ok=True)
                 gaps += [*missing, *projected.gaps]
                 done_bytes += sum(segment.size for segment in planned.segments)
@@ -260,10 +294,10 @@ class _Run:
         base = await self._builder.held(known.tables if known else {})
         newer = await self._builder.held(known.newer if known else {})
         end_ns, is_partial = self._draft.cluster_end_ns, self._request.is_partial
+        names = tuple(batch.name for batch in batches)
         try:
-            return await self._worker.merge(
-                MergeRequest(into, tuple(batch.name for batch in batches), bits, base, newer, end_ns, is_partial)
-            )
+            async with self._builder.step():
+                return await self._worker.merge(MergeRequest(into, names, bits, base, newer, end_ns, is_partial))
         finally:
             self._builder.release(base)
             self._builder.release(newer)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,20 +13,21 @@ from urllib.parse import quote
 import msgspec
 
 from raykeeper.errors import RaykeeperError
-from raykeeper.history.entities.job import Job, ended_with_cluster, newest_first
+from raykeeper.history.entities.job import Job, ended_with_cluster, newest_first, rays_jobs, script_name
 from raykeeper.history.entities.job_list import POLLED
 from raykeeper.history.errors import InvalidQuery
-from raykeeper.history.jobs_list.summary import JOBS_LIMIT, SUMMARY_VERSION, job_summary
+from raykeeper.history.jobs_list.summary import ENTRYPOINT_CHARS, SUMMARY_VERSION, job_summary
 from raykeeper.history.masking import masked_value
 from raykeeper.history.query.history import History
 from raykeeper.history.store.catalog import EVERY_SESSION
 from raykeeper.history.store.catalog_entries import CatalogEntry, Place, SessionFilter, has_words, parse_place
+from raykeeper.history.store.records import find_answer
 from raykeeper.history.store.session_state import State, listed_state
 from raykeeper.layout.keys import PolledKey, SessionId, parse_polled_key
 from raykeeper.layout.names import from_segment, to_segment
-from raykeeper.layout.polled import DamagedAnswer, decode_polled, polled_name
+from raykeeper.layout.polled import DamagedAnswer, polled_name
 from raykeeper.layout.records import PolledAnswer
-from raykeeper.layout.summaries import JobSummary, SessionSummary
+from raykeeper.layout.summaries import JOBS_LIMIT, JobSummary, SessionSummary
 from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
 
@@ -124,9 +126,9 @@ async def _polled_summary(
     newest = ""
     async for stat in store.list(PolledKey.name_prefix(session, polled_name(POLLED))):
         newest = stat.key if parse_polled_key(stat.key) else newest
-    data = await store.find(newest) if newest else None
     try:
-        return _summary_of(decode_polled(data), ended_at, is_over=is_over) if data else None
+        answer = await find_answer(store, newest) if newest else None
+        return await asyncio.to_thread(_summary_of, answer, ended_at, is_over=is_over) if answer else None
     except (DamagedAnswer, msgspec.DecodeError):
         return None
 
@@ -137,7 +139,7 @@ def _summary_of(answer: PolledAnswer, ended_at: datetime | None, *, is_over: boo
         return None
     told: Sequence[dict[str, Any]] = msgspec.json.decode(bytes(answer.body), type=list[dict[str, Any]])
     end = (ended_at or answer.polled_at) if is_over else None
-    jobs = newest_first(Job(masked_value(ended_with_cluster(job, end))) for job in told)
+    jobs = newest_first(Job(masked_value(ended_with_cluster(job, end))) for job in rays_jobs(told))
     return SessionSummary(
         version=SUMMARY_VERSION,
         as_of=answer.polled_at,
@@ -163,9 +165,21 @@ class JobsRequest:
     within: SessionFilter = EVERY_SESSION
     """Which sessions; its text is looked for in the job as well."""
     status: str = ""
+    outcomes: Collection[str] = ()
+    """Of these alone; empty for any."""
+    fingerprint: str = ""
+    """Of the root cause."""
+    entrypoint: str = ""
+    """The same command, or another one of the same script."""
+    before: datetime | None = None
+    """Started before that."""
 
     def matches(self, found: JobOfSession) -> bool:
-        if self.status not in ("", found.job.status):
+        if self.outcomes and found.job.outcome not in self.outcomes:
+            return False
+        if self.status not in ("", found.job.status) or not self._is_alike(found.job):
+            return False
+        if self.before is not None and found.place.started_at >= self.before:
             return False
         if not self.within.text:
             return True
@@ -174,6 +188,15 @@ class JobsRequest:
         names = (start.namespace, start.cluster, found.entry.owner, job.name, job.entrypoint, job.failure)
         metadata = (f"{name}={value}" for name, value in job.metadata.items())
         return has_words(self.within.text, *names, *metadata)
+
+    def _is_alike(self, job: JobSummary) -> bool:
+        if self.fingerprint and (job.headline is None or job.headline.fingerprint != self.fingerprint):
+            return False
+        return not self.entrypoint or _what_runs(job.entrypoint) == _what_runs(self.entrypoint)
+
+
+def _what_runs(entrypoint: str) -> str:
+    return script_name(entrypoint) or entrypoint[:ENTRYPOINT_CHARS]
 
 
 @dataclass(frozen=True)
@@ -210,29 +233,59 @@ async def find_jobs(history: History, wanted: JobsRequest) -> FoundJobs:
     return FoundJobs(cut.jobs, cut.next_place, tally.unread, tally.left_out, page.unreadable)
 
 
+_ALIKE = 100
+
+
+async def jobs_with_failure(history: History, namespace: str, fingerprint: str) -> tuple[JobOfSession, ...]:
+    """The newest jobs of a namespace with this root cause, among those of its latest sessions."""
+    wanted = JobsRequest(_ALIKE, within=SessionFilter(namespace), fingerprint=fingerprint)
+    return (await find_jobs(history, wanted)).jobs
+
+
+async def last_success(
+    history: History, namespace: str, entrypoint: str, before: datetime | None
+) -> JobOfSession | None:
+    """The last job of a namespace that ran the same script and succeeded: one of the very same command, if there is."""
+    wanted = JobsRequest(
+        _ALIKE, within=SessionFilter(namespace), status="SUCCEEDED", entrypoint=entrypoint, before=before
+    )
+    found = (await find_jobs(history, wanted)).jobs
+    same = (one for one in found if one.job.entrypoint == entrypoint[:ENTRYPOINT_CHARS])
+    return next(same, found[0] if found else None)
+
+
 def _without_text(within: SessionFilter) -> SessionFilter:
     return SessionFilter(within.namespace, within.cluster, within.owner, within.since, within.until)
 
 
 async def _take_in(history: History, entries: Sequence[CatalogEntry], wanted: JobsRequest, tally: _Tally) -> None:
+    """Of all jobs only those are held that a page can still show: sessions may have a thousand each."""
     reads = asyncio.Semaphore(_READ_AT_ONCE)
 
-    async def read(entry: CatalogEntry) -> tuple[SessionSummary | None, bool]:
+    async def read(entry: CatalogEntry) -> bool:
         async with reads:
-            return await _jobs_of(history, entry)
+            summary, is_over = await jobs_of_session(history, entry)
+            tally.unread += summary is None
+            if summary is not None:
+                tally.left_out += summary.left_out
+                found = (JobOfSession(entry, job, is_over) for job in summary.jobs)
+                tally.jobs += filter(wanted.matches, found)
+                if len(tally.jobs) > 2 * wanted.limit + JOBS_LIMIT:
+                    tally.jobs = _newest_left(tally.jobs, wanted)
+            return is_over and entry.summary_written is None
 
-    for entry, (summary, is_over) in zip(entries, await asyncio.gather(*map(read, entries)), strict=True):
-        if is_over and entry.summary_written is None:
-            tally.to_open.append(entry)
-        if summary is None:
-            tally.unread += 1
-            continue
-        tally.left_out += summary.left_out
-        found = (JobOfSession(entry, job, is_over) for job in summary.jobs)
-        tally.jobs += filter(wanted.matches, found)
+    are_to_open = await asyncio.gather(*map(read, entries))
+    tally.jobs = _newest_left(tally.jobs, wanted)
+    tally.to_open += (entry for entry, is_to_open in zip(entries, are_to_open, strict=True) if is_to_open)
 
 
-async def _jobs_of(history: History, entry: CatalogEntry) -> tuple[SessionSummary | None, bool]:
+def _newest_left(jobs: Sequence[JobOfSession], wanted: JobsRequest) -> list[JobOfSession]:
+    """Those that the page shows, and one more, by which it knows that there are others."""
+    left = (job for job in jobs if wanted.after is None or wanted.after.is_before(job))
+    return heapq.nlargest(wanted.limit + 1, left, key=_place_of)
+
+
+async def jobs_of_session(history: History, entry: CatalogEntry) -> tuple[SessionSummary | None, bool]:
     """What is known of a session's jobs, and whether it is over."""
     if (summary := await history.catalog.summaries.find(entry)) is not None:
         return summary, True
@@ -245,10 +298,9 @@ def _worth_reading(
     entries: Iterable[CatalogEntry], jobs: Sequence[JobOfSession], wanted: JobsRequest
 ) -> list[CatalogEntry]:
     """Those that may have a job for this page: once it is full, none that ended before the last one on it began."""
-    left = [job.place for job in jobs if wanted.after is None or wanted.after.is_before(job)]
-    if len(left) <= wanted.limit:
+    if len(jobs) <= wanted.limit:
         return list(entries)
-    last = sorted(left, reverse=True)[wanted.limit].started_at
+    last = jobs[wanted.limit].place.started_at
     return [entry for entry in entries if not (entry.has_ended and entry.end and entry.end.ended_at < last)]
 
 

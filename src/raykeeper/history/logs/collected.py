@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from raykeeper.errors import RaykeeperError
 from raykeeper.layout.keys import LogIndexKey, SessionId, parse_log_index_key
 from raykeeper.layout.logindexes import (
+    OBJECT_LIMIT_BYTES,
     CopiedIndex,
     DamagedLogIndexes,
     LogIndexes,
@@ -20,7 +21,7 @@ from raykeeper.layout.logindexes import (
 )
 from raykeeper.layout.packs import DamagedPack, PackIndex, index_size, parse_index
 from raykeeper.logs import Log
-from raykeeper.storage.errors import ObjectMissing, StoreRefused
+from raykeeper.storage.errors import ObjectMissing, ObjectTooLarge, StoreRefused
 from raykeeper.storage.store import ObjectStore
 
 log = Log("raykeeper.history.logs")
@@ -34,6 +35,7 @@ class PackEnds:
     def __init__(self, store: ObjectStore, at_once: int) -> None:
         self._store = store
         self._reads = asyncio.Semaphore(at_once)
+        self._large = asyncio.Semaphore(1)  # one may take a hundred megabytes while it is read
 
     async def read(self, key: str, size: int) -> PackIndex:
         """Raises DamagedPack and ObjectMissing."""
@@ -43,13 +45,19 @@ class PackEnds:
             tail = await self._store.read_range(key, size - expected, expected) if size else b""
             needed = index_size(tail)
             if len(tail) < needed <= size:
-                tail = await self._store.read_range(key, size - needed, needed)
+                async with self._large:
+                    return await asyncio.to_thread(
+                        parse_index, await self._store.read_range(key, size - needed, needed)
+                    )
             return parse_index(tail)
 
 
 COLLECTED_FROM = 16
 """Packs that had to be read one by one; fewer are not worth an object."""
-_READ_AT_ONCE = 8  # 4 MB each when unpacked
+_READ_AT_ONCE = 4  # 4 MB each when unpacked, in some 25,000 entries
+MAX_ENTRIES = 1_000_000
+"""Of one node in memory, 300 bytes each. A day of fifty files that are written all the time has 900,000; of more, the
+older ones are left out, which whoever asks is told."""
 
 
 @dataclass
@@ -84,15 +92,26 @@ class CollectedIndexes:
         """Not for a few packs, nor for those that are worked out of KubeRay's files."""
         return len(packs) >= COLLECTED_FROM and not await self._store.is_computed(next(iter(packs)))
 
-    async def find(self, node: NodeCollections, packs: Mapping[str, int]) -> FoundIndexes:
-        """What objects that are not known yet tell of these packs, which are given by keys and sizes."""
+    async def find(
+        self, node: NodeCollections, packs: Mapping[str, int], limit_entries: int = MAX_ENTRIES
+    ) -> FoundIndexes:
+        """What objects that are not known yet tell of these packs, which are given by keys and sizes.
+
+        Stops behind so many entries: what is left unread is not known afterwards.
+        """
         new = [facts.key for facts in await self.listed(node) if facts.key not in node.known]
         found: dict[str, PackIndex] = {}
-        for copies in await asyncio.gather(*(self._read(key, node) for key in new)):
-            for copied in copies:
-                key = pack_key(node.session, copied)
-                if packs.get(key) == copied.size:
-                    found[key] = copied.index
+        entries = 0
+        for start in range(0, len(new), _READ_AT_ONCE):
+            if entries >= limit_entries:
+                return FoundIndexes(found, frozenset(new[:start]))
+            some = new[start : start + _READ_AT_ONCE]
+            for copies in await asyncio.gather(*(self._read(key, node) for key in some)):
+                for copied in copies:
+                    key = pack_key(node.session, copied)
+                    if packs.get(key) == copied.size:
+                        found[key] = copied.index
+                        entries += copied.index.entries
         return FoundIndexes(found, frozenset(new))
 
     async def listed(self, node: NodeCollections) -> list[LogIndexKey]:
@@ -125,10 +144,10 @@ class CollectedIndexes:
 
     async def _read(self, key: str, node: NodeCollections) -> list[CopiedIndex]:
         async with self._reads:
-            data = await self._store.find(key)
             try:
+                data = await self._store.find(key, OBJECT_LIMIT_BYTES)
                 return await asyncio.to_thread(decode_log_indexes, data) if data is not None else []
-            except DamagedLogIndexes as exc:
+            except (ObjectTooLarge, DamagedLogIndexes) as exc:
                 if key not in node.damaged:
                     log.warning("collected log indexes cannot be read", key=key, cause=str(exc))
                 node.damaged.add(key)

@@ -28,6 +28,7 @@ _ZEROS = b"\0" * (1 << 20)
 _GZIP = 16 + zlib.MAX_WBITS
 _LEVEL = 1  # logs shrink ten-fold already; higher levels cost more time than the network saves
 MISSING_NAME = "MISSING.txt"
+MISSING_LINES_LIMIT = 10_000
 ZEROS_LIMIT_BYTES = 1 << 30
 _DRIVE = re.compile(r"[A-Za-z]:")
 
@@ -48,37 +49,54 @@ class Member:
         return "\\" not in self.name and not any(_DRIVE.match(part) for part in path.parts)
 
 
-async def tar_gz(members: Sequence[Member], reader: LogReader, missing: Sequence[str]) -> AsyncIterator[bytes]:
-    """The archive in pieces. `missing` are lines about what is known to be missing before."""
+class MissingLines:
+    """What an archive lacks, a line each; of very many only the first ones, and a count of the others."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._more = 0
+
+    def add(self, line: str) -> None:
+        if len(self._lines) < MISSING_LINES_LIMIT:
+            self._lines.append(line)
+        else:
+            self._more += 1
+
+    def to_bytes(self) -> bytes:
+        lines = [*self._lines, f"and {self._more} more"] if self._more else self._lines
+        return "".join(f"{line}\n" for line in lines).encode(errors="replace")
+
+
+async def tar_gz(members: AsyncIterator[Member], reader: LogReader, missing: MissingLines) -> AsyncIterator[bytes]:
+    """The archive in pieces. `missing` is what is known to be missing, and grows as members come."""
     compressor = zlib.compressobj(_LEVEL, wbits=_GZIP)
-    async for piece in _tar(members, reader, [*missing]):
+    async for piece in _tar(members, reader, missing):
         if packed := await asyncio.to_thread(compressor.compress, piece):
             yield packed
     yield compressor.flush()
 
 
-async def _tar(members: Sequence[Member], reader: LogReader, missing: list[str]) -> AsyncIterator[bytes]:
-    for member in members:
+async def _tar(members: AsyncIterator[Member], reader: LogReader, missing: MissingLines) -> AsyncIterator[bytes]:
+    async for member in members:
         if not member.is_safe:
-            missing.append(f"{member.name!r} was left out: it would unpack outside of its folder")
+            missing.add(f"{member.name!r} was left out: it would unpack outside of its folder")
             continue
         # The plan is made once: a file that is still written may grow before its last byte is sent.
-        plan = plan_read(member.stored, 0, member.stored.size)
+        plan = await planned(member.stored, 0, member.stored.size)
         size = plan[-1].end if plan else 0
         if (lost := sum(piece.end - piece.start for piece in plan if isinstance(piece, Hole))) > ZEROS_LIMIT_BYTES:
-            missing.append(f"{member.name} was left out: {lost} of its {size} bytes are not in the store")
+            missing.add(f"{member.name} was left out: {lost} of its {size} bytes are not in the store")
             continue
         yield _header(member.name, size, member.stored.last_read_ns // NS)
         async for piece in reader.exact(plan):
             if isinstance(piece, Hole):
-                missing.append(f"{member.name}: bytes {piece.start} to {piece.end}: {piece.reason}")
+                missing.add(f"{member.name}: bytes {piece.start} to {piece.end}: {piece.reason}")
                 for part in _zeros(piece.end - piece.start):
                     yield part
             else:
                 yield piece
         yield b"\0" * (-size % _BLOCK)
-    if missing:
-        text = "".join(f"{line}\n" for line in missing).encode(errors="replace")
+    if text := missing.to_bytes():
         yield _header(MISSING_NAME, len(text), 0) + text + b"\0" * (-len(text) % _BLOCK)
     yield _END
 
@@ -97,6 +115,7 @@ def _zeros(length: int) -> Iterator[bytes]:
 
 _AHEAD_FRAMES, _AHEAD_BYTES = 8, 8 << 20  # fetched before they are asked for: hides the store's latency
 _CACHE_BYTES = 32 << 20  # frames read a moment ago: a tail is looked for backwards, then sent forwards
+_MANY_PIECES = 5_000
 _IN_THREAD_BYTES = 256 * 1024  # decompressing more would be felt by other requests
 
 
@@ -109,8 +128,8 @@ class LogReader:
 
     async def stream(self, stored: StoredLog, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes [start, end) as far as they exist; notes stand for what is missing."""
-        async for piece, data in self._pieces(plan_read(stored, start, end)):
-            yield data if isinstance(data, bytes) else _hole_note(piece, data)
+        async for piece in self.exact(await planned(stored, start, end)):
+            yield piece if isinstance(piece, bytes) else hole_note(piece)
 
     async def exact(self, plan: Sequence[Slice | Hole]) -> AsyncIterator[bytes | Hole]:
         """Every byte of the plan: as itself, or as a hole that says why it is missing."""
@@ -122,7 +141,7 @@ class LogReader:
         if lines <= 0:
             return end
         left, is_last = lines, True
-        async for piece, data in self._pieces(reversed(plan_read(stored, start, end))):
+        async for piece, data in self._pieces(reversed(await planned(stored, start, end))):
             text = data if isinstance(data, bytes) else b""
             # The newline at the very end closes the last line and separates nothing.
             newlines = _newlines_from_end(text[:-1] if is_last and text.endswith(b"\n") else text)
@@ -177,9 +196,16 @@ class LogReader:
         self._cache.put(key, text, len(text))
 
 
-def _hole_note(hole: Slice | Hole, reason: str) -> bytes:
+async def planned(stored: StoredLog, start: int, end: int) -> list[Slice | Hole]:
+    """Where the bytes are; a file of many pieces is planned in a thread, so that others are answered meanwhile."""
+    if len(stored.frames) + len(stored.gaps) < _MANY_PIECES:
+        return plan_read(stored, start, end)
+    return await asyncio.to_thread(plan_read, stored, start, end)
+
+
+def hole_note(hole: Hole) -> bytes:
     """What a reader sees instead of bytes that are not there."""
-    return f"\n[raykeeper: {hole.end - hole.start} bytes of this log are missing here: {reason}]\n".encode()
+    return f"\n[raykeeper: {hole.end - hole.start} bytes of this log are missing here: {hole.reason}]\n".encode()
 
 
 def _newlines_from_end(text: bytes) -> Iterator[int]:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from raykeeper.clock import Clock
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.logs.indexes import PackIndexes
+from raykeeper.history.logs.lines import LineCounter
 from raykeeper.history.logs.names import matching_names
-from raykeeper.history.logs.reader import LogReader
+from raykeeper.history.logs.reader import LogReader, hole_note, planned
 from raykeeper.layout.keys import SessionId
-from raykeeper.layout.logs import StoredLog, newest_by_path
+from raykeeper.layout.logs import Hole, StoredLog
 from raykeeper.storage.store import ObjectStore
 
 _WHOLE_READS_AT_ONCE = 8  # each holds the end of a file in memory
 _SEARCHES_AT_ONCE = 4  # each holds some ten megabytes of text; more wait
+_TAILS_AT_ONCE = 200  # each looks for new packs of its session once a second
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,9 @@ class LogStore:
         self.store = store
         self._indexes = PackIndexes(store, clock)
         self.reader = LogReader(store)
+        self.lines = LineCounter(store)
         self.searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
+        self.tails = asyncio.Semaphore(_TAILS_AT_ONCE)
         self._whole_reads = asyncio.Semaphore(_WHOLE_READS_AT_ONCE)
 
     async def node_ids(self, session: SessionId) -> list[str]:
@@ -52,12 +56,12 @@ class LogStore:
 
     async def close(self) -> None:
         """Stop what goes on in the background."""
+        await self.lines.close()
         await self._indexes.close()
 
     async def files(self, session: SessionId, node_id: str) -> NodeFiles:
         node = await self._indexes.of_node(session, node_id)
-        by_path = {path: stored for path, stored in newest_by_path(node.logs.values()).items() if path}
-        return NodeFiles(by_path, node.logs, node.damaged)
+        return NodeFiles(node.by_path, node.logs, node.damaged)
 
     async def read_matching(self, session: Session, pattern: str, limit_bytes: int) -> Sequence[bytes]:
         """The ends of all files under `logs/` of any node whose path matches, at most so many bytes of each."""
@@ -74,7 +78,17 @@ class LogStore:
     async def follow(
         self, place: FilePlace, start: int, interval_seconds: float, is_over: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[bytes]:
-        """What the file has from `start` on and what comes to it, until its writer is over and all was read."""
+        """What the file has from `start` on and what comes to it, until its writer is over and all was read.
+
+        Notes stand for what is missing.
+        """
+        async for piece in self.follow_exactly(place, start, interval_seconds, is_over):
+            yield piece if isinstance(piece, bytes) else hole_note(piece)
+
+    async def follow_exactly(
+        self, place: FilePlace, start: int, interval_seconds: float, is_over: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[bytes | Hole]:
+        """The same for those who count: every byte, as itself or as a part of a hole."""
         at = start
         while True:
             was_over = await is_over()  # asked before the last look, so that nothing written before the end is missed
@@ -82,7 +96,7 @@ class LogStore:
             stored = node.by_generation.get(place.generation)
             size = stored.size if stored else at
             if stored and size > at:
-                async for piece in self.reader.stream(stored, at, size):
+                async for piece in self.reader.exact(await planned(stored, at, size)):
                     yield piece
                 at = size
             elif was_over:

@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-import msgspec
-
 from raykeeper.backoff import Backoff
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.observer.metrics import ObserverMetrics
 from raykeeper.history.observer.outbox import Allowance
 from raykeeper.history.observer.rayjobs import RayJobs
+from raykeeper.history.store.records import DamagedRecord, find_record
 from raykeeper.layout.keys import RayJobId, parse_rayjob_key
-from raykeeper.layout.rayjobs import RayJobRecord, decode_rayjob, merged_rayjob
+from raykeeper.layout.rayjobs import RayJobRecord, merged_rayjob
 from raykeeper.layout.records import encode_record
 from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
@@ -137,9 +136,8 @@ class RayJobWriter:
             self._noted.discard(id_)
 
     async def _stored(self, id_: RayJobId) -> RayJobRecord | None:
-        data = await self._store.find(id_.key)
         try:
-            return decode_rayjob(data) if data else None
-        except msgspec.DecodeError as exc:
+            return await find_record(self._store, id_.key, RayJobRecord)
+        except DamagedRecord as exc:
             log.warning("record of a RayJob cannot be read, a new one is begun", rayjob=str(id_), cause=str(exc))
             return None

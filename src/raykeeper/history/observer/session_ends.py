@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeVar
-
-import msgspec
 
 from raykeeper.history.store.heartbeats import StoreClock
+from raykeeper.history.store.records import DamagedRecord, find_record, find_session_record
 from raykeeper.layout.keys import (
     CatalogKey,
     ClusterId,
@@ -17,10 +15,9 @@ from raykeeper.layout.keys import (
     closed_record_key,
     cluster_prefix,
     node_record_key,
-    session_record_key,
 )
 from raykeeper.layout.names import from_segment
-from raykeeper.layout.records import CatalogStart, ClosedRecord, Record, SessionRecord, decode_record, encode_record
+from raykeeper.layout.records import CatalogStart, ClosedRecord, R, SessionRecord, encode_record
 from raykeeper.logs import Log
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
@@ -29,7 +26,6 @@ _MOST_SESSIONS = 200
 """Of one name of a cluster that are looked at. Names of Ray's sessions begin with the time, so these are the newest."""
 _READ_AT_ONCE = 16
 
-R = TypeVar("R", bound=Record)
 
 log = Log("raykeeper.history.observer")
 
@@ -84,14 +80,17 @@ class SessionEnds:
         return max(ours, key=lambda record: record.started_at, default=None)
 
     async def _record(self, session: SessionId) -> SessionRecord | None:
-        async with self._reads:
-            return await self._find(session_record_key(session), SessionRecord)
+        try:
+            async with self._reads:
+                return await find_session_record(self._store, session)
+        except DamagedRecord as exc:
+            log.warning("record cannot be read", session=str(session), cause=str(exc))
+            return None
 
     async def _find(self, key: str, kind: type[R]) -> R | None:
-        data = await self._store.find(key)
         try:
-            return None if data is None else decode_record(data, kind)
-        except msgspec.DecodeError as exc:
+            return await find_record(self._store, key, kind)
+        except DamagedRecord as exc:
             log.warning("record cannot be read", key=key, cause=str(exc))
             return None
 

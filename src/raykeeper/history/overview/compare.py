@@ -30,6 +30,7 @@ from raykeeper.history.overview.task_counts import functions_of
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.model import FailureGroup, Report
 from raykeeper.history.store.kube_facts import KubeFacts, newest_pods
+from raykeeper.history.text import length_in_words
 
 _ENTRYPOINTS_LIMIT = 10
 _VALUE_CHARS = 500
@@ -62,12 +63,12 @@ async def read_run(context: SessionContext, ref: RunRef, report: Report) -> Run:
     """A run as the tables have it; `report` is about the same run. Raises JobUnknown."""
     jobs = [await find_job(context, ref.job)] if ref.job else await session_jobs(context)
     job_id = (jobs[0].job_id or "") if ref.job else None
-    rows, facts = [job_row(job) for job in jobs], facts_of(context)
+    rows, facts = [job_row(job) for job in jobs], await facts_of(context)
     status = rows[0].status.lower() if ref.job else context.session.state.state.value
     started, ended = (rows[0].started_at, rows[0].ended_at) if ref.job else (facts.started_at, facts.ended_at)
     named: dict[FactName, str] = {
         ("outcome", "Status"): status,
-        ("outcome", "Why"): masked_text(report.root_cause.title) if report.root_cause else "",
+        ("outcome", "Why"): masked_text(_why(report)),
         ("outcome", "Duration"): _length(started, ended),
         ("entrypoint", "Entrypoint"): _entrypoints(rows),
         **environment_facts(job.runtime_env for job in jobs),
@@ -138,11 +139,17 @@ def _entrypoints(jobs: Sequence[JobRow]) -> str:
     return " | ".join(distinct[:_ENTRYPOINTS_LIMIT]) + more
 
 
+def _why(report: Report) -> str:
+    """The same for the same cause: without the names of jobs."""
+    told = report.headline
+    return " · ".join(part for part in (told.text, told.where.text if told.where else "") if part) if told else ""
+
+
 def _length(started: datetime | None, ended: datetime | None) -> str:
     """To the second: less is noise."""
     if started is None or ended is None:
         return ""
-    return str(timedelta(seconds=round((ended - started).total_seconds())))
+    return length_in_words(timedelta(seconds=round((ended - started).total_seconds())))
 
 
 FUNCTIONS_LIMIT = 60

@@ -17,11 +17,11 @@ from raykeeper.layout.records import NodeRecord
 from raykeeper.times import to_ns
 
 
-def facts_of(context: SessionContext) -> SessionFacts:
+async def facts_of(context: SessionContext) -> SessionFacts:
     session = context.session
     record = session.record
     total = session.progress.total_bytes
-    metadata = _metadata(context)
+    metadata = await _metadata(context)
     return SessionFacts(
         namespace=session.id.namespace,
         cluster=session.id.cluster,
@@ -64,8 +64,8 @@ def newest_jobs(jobs: Iterable[Job], limit: int) -> tuple[tuple[JobRow, ...], in
     return tuple(rows[:limit]), max(0, len(rows) - limit)
 
 
-def _metadata(context: SessionContext) -> dict[str, str]:
-    data = (context.polled_body(METADATA, dict[str, Any]) or {}).get("data")
+async def _metadata(context: SessionContext) -> dict[str, str]:
+    data = (await context.polled_body(METADATA, dict[str, Any]) or {}).get("data")
     return {name: str(value) for name, value in data.items() if value} if isinstance(data, dict) else {}
 
 

@@ -33,7 +33,7 @@ async def job_overview(context: SessionContext, wanted: str) -> JobOverview:
     bins = _job_bins(job, stretch, until_ns(context.session))
     functions = await functions_of(context, job_id)
     return JobOverview(
-        facts=facts_of(context),
+        facts=await facts_of(context),
         job=job,
         runtime_env=masked_value(found.runtime_env),
         counts=to_counts(stretch),

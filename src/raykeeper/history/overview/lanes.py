@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -10,7 +11,7 @@ from typing import Any
 
 from raykeeper.history.entities.actors import exit_detail
 from raykeeper.history.entities.nodes import state_message
-from raykeeper.history.entities.ray_json import optional_json
+from raykeeper.history.entities.ray_json import json_object
 from raykeeper.history.masking import masked_text
 from raykeeper.history.overview.model import FunctionRow, Functions, Lane, Mark, Span
 from raykeeper.history.overview.sql import FEW_ATTEMPTS, FUNCTION_EDGES
@@ -54,11 +55,14 @@ def _actor(row: Row, until_ns: int) -> Lane:
 
 
 def _actor_marks(row: Row) -> Iterable[Mark]:
+    """Every death once: when its job ends, Ray tells of a dead actor again."""
+    before = ""
     for step in (row["transitions"] or ())[:_SPANS_OF_LANE]:
+        is_told, before = step["state"] == before, step["state"]
         if step["state"] == "RESTARTING":
             yield Mark(from_ns(step["ns"]), "warning", f"restarting {step['restart_reason'] or ''}".strip())
-        elif step["state"] == "DEAD":
-            cause = optional_json(step["death_cause"]) or {}
+        elif step["state"] == "DEAD" and not is_told:
+            cause = json_object(step["death_cause"])
             kind = "failed" if died_unasked(cause) else "normal"
             yield Mark(from_ns(step["ns"]), kind, masked_text(f"dead: {exit_detail(cause)}")[:_DEATH_CHARS])
 
@@ -90,6 +94,7 @@ def _node(row: Row, ran: Row, until_ns: int) -> Lane:
 KUBE_LANES = 12
 _KUBE_MARKS_OF_LANE = 16
 _KUBE_TITLE_CHARS = 240
+POD_GONE = "the pod is gone"
 NOT_RECORDED = "No Kubernetes events were recorded for this cluster."
 
 
@@ -102,9 +107,9 @@ def kube_lanes(facts: KubeFacts, begin: datetime, end: datetime) -> tuple[tuple[
     """Lanes of what happened within a time, those with warnings first; and how many more there are."""
     by_object: defaultdict[str, set[Mark]] = defaultdict(set)
     for event in facts.events:
-        by_object[f"{event.about_kind} {event.about_name}".strip()].add(_event_mark(event))
+        by_object[f"{event.about_kind} {event.about_name}".strip()].add(event_mark(event))
     for pod in facts.pods:
-        by_object[f"Pod {pod.name}"].update(_pod_marks(pod))
+        by_object[f"Pod {pod.name}"].update(pod_marks(pod))
     lanes = [_lane(name, (mark for mark in marks if begin <= mark.at <= end)) for name, marks in by_object.items()]
     shown = sorted((lane for lane in lanes if lane.marks), key=_order)
     return tuple(shown[:KUBE_LANES]), max(0, len(shown) - KUBE_LANES)
@@ -127,19 +132,19 @@ def _order(lane: Lane) -> tuple[bool, datetime, str]:
     return all(mark.kind != "warning" for mark in lane.marks), lane.marks[0].at, lane.label
 
 
-def _event_mark(event: EventFact) -> Mark:
+def event_mark(event: EventFact) -> Mark:
     times = f" ({event.count} times)" if event.count > 1 else ""
     title = masked_text(f"{event.reason}{times}: {event.message}")
     return Mark(event.at, "warning" if event.type == "Warning" else "normal", title[:_KUBE_TITLE_CHARS])
 
 
-def _pod_marks(pod: PodFact) -> Iterable[Mark]:
+def pod_marks(pod: PodFact) -> Iterable[Mark]:
     for container in pod.containers:
         yield from _ends_of(container, pod.at)
     if pod.reason:
         yield Mark(pod.at, "warning", masked_text(f"{pod.reason}: {pod.message}")[:_KUBE_TITLE_CHARS])
     if pod.deleted:
-        yield Mark(pod.at, "normal", "the pod is gone")
+        yield Mark(pod.at, "normal", POD_GONE)
     if pod.disruption:
         yield Mark(pod.at, "warning", f"{pod.disruption}: {pod.disruption_message}"[:_KUBE_TITLE_CHARS])
 
@@ -216,7 +221,7 @@ def _binned(function: FunctionRow, edges: Mapping[str, Edges], bins: Bins) -> La
     return Lane(
         "tasks",
         function.name,
-        f"{_note(function)}, at most {max(levels):.3g} at a time",
+        f"{_note(function)}, up to about {math.ceil(max(levels)):,} at a time",  # means of parts of the time
         levels=levels,
         marks=tuple(_failure_marks(failures, bins)),
     )
@@ -233,7 +238,9 @@ def _failure_marks(failures: Mapping[int, int], bins: Bins) -> Iterable[Mark]:
 def _failed_unstarted(rows: Iterable[Row]) -> Iterable[Mark]:
     for row in rows:
         if row["start_ns"] is None and row["end_ns"] is not None and row["state"] == "FAILED":
-            yield Mark(from_ns(row["end_ns"]), "failed", f"failed before it began: {row['error_type'] or 'no reason'}")
+            # A worker that dies takes along what it had not yet told: what it was given may have begun.
+            when = "failed before it began" if row["worker_id"] is None else "failed, its start is not recorded"
+            yield Mark(from_ns(row["end_ns"]), "failed", f"{when}: {row['error_type'] or 'no reason'}")
 
 
 def _span(row: Row, bins: Bins) -> Span:

@@ -158,8 +158,8 @@ class NodesOverTime:
     left_out: int
     begin: datetime
     width_seconds: float
-    alive: tuple[float, ...]
-    """Of all nodes, on average over each part of the time."""
+    alive: tuple[int, ...]
+    """The most nodes at once in each part of the time."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +180,8 @@ class Resources:
     rows: tuple[ResourceHours, ...]
     samples: int
     """Measurements that `used` rests on."""
+    unread_hours: int = 0
+    """Hours of measurements that are still being read, and are missing in `used`."""
 
 
 @dataclass(frozen=True)

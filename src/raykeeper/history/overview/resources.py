@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 
-import msgspec
-
-from raykeeper.history.entities.nodes import POLLED, state_message
-from raykeeper.history.entities.ray_json import optional_json
+from raykeeper.history.curves.scope import session_scope
+from raykeeper.history.curves.usage import measured_usage
+from raykeeper.history.entities.nodes import state_message
+from raykeeper.history.entities.ray_json import json_amounts
 from raykeeper.history.overview.model import NodesOverTime, NodeSpan, ResourceHours, Resources
 from raykeeper.history.overview.sql import ACTOR_RESOURCES, NODES, TASK_RESOURCES
-from raykeeper.history.overview.task_counts import Bins, spans_levels
+from raykeeper.history.overview.task_counts import Bins, spans_peaks
 from raykeeper.history.query.context import Row, SessionContext
-from raykeeper.layout.keys import PolledKey
-from raykeeper.layout.records import PolledAnswer
-from raykeeper.times import NS, from_ns, to_ns
+from raykeeper.times import NS, from_ns
 
 NODES_SHOWN = 40
 """One by one; the others are in the number of those alive."""
@@ -38,7 +33,7 @@ def nodes_over_time(rows: Sequence[Row], bins: Bins, until_ns: int) -> NodesOver
         left_out=max(0, len(rows) - NODES_SHOWN),
         begin=from_ns(bins.begin_ns),
         width_seconds=bins.width_ns / NS,
-        alive=spans_levels(bins, spans),
+        alive=spans_peaks(bins, spans),
     )
 
 
@@ -54,8 +49,7 @@ def _node_span(row: Row) -> NodeSpan:
     )
 
 
-SAMPLES_LIMIT = 24
-"""Measurements that are read, evenly over the time: each is an object of up to 16 MB for a thousand nodes."""
+_PATIENCE_SECONDS = 1.0  # a page does not wait longer for measurements that nobody has read yet
 _SHAPES_LIMIT = 1000  # different requirements; programs have a handful
 _NS_PER_HOUR = 3600 * NS
 _GIB = 1 << 30
@@ -67,43 +61,11 @@ _OF_PLACE = re.compile(r"node:|bundle\Z|.+_group_\d+_[0-9a-f]{36}\Z")
 Amounts = Mapping[str, float]
 
 
-class _Gpu(msgspec.Struct):
-    utilization: float | None = msgspec.field(default=None, name="utilizationGpu")
-
-
-class _Machine(msgspec.Struct):
-    cpu: float | None = None
-    """Percent of all of them."""
-    cpus: tuple[int, int] | None = None
-    """Logical and physical."""
-    mem: list[float] | None = None
-    """Total, available, percent, used."""
-    gpus: list[_Gpu] | None = None
-
-
-class _Data(msgspec.Struct):
-    summary: list[_Machine]
-
-
-class _Answer(msgspec.Struct):
-    data: _Data
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What all machines used at a moment."""
-
-    at_ns: int
-    used: Amounts
-
-
 async def resource_hours(context: SessionContext, nodes: Sequence[Row], until_ns: int) -> Resources:
     """Of a whole session."""
-    samples = await _samples(context)
-    return Resources(
-        merged_hours(available_hours(nodes, until_ns), await asked_hours(context, None, until_ns), used_hours(samples)),
-        len(samples),
-    )
+    measured = await measured_usage(context, await session_scope(context), patience_seconds=_PATIENCE_SECONDS)
+    hours = merged_hours(available_hours(nodes, until_ns), await asked_hours(context, None, until_ns), measured.used())
+    return Resources(hours, measured.measurements, measured.unread_hours)
 
 
 async def job_resources(context: SessionContext, job_id: str, until_ns: int) -> Resources:
@@ -141,12 +103,12 @@ def amounts_of(text: str | None) -> Amounts:
     Left out is what only names a node. In a placement group Ray asks for `CPU_group_<id>`, which counts as CPU, and
     again for the same in one bundle and for the bundle itself, which do not.
     """
-    amounts: defaultdict[str, float] = defaultdict(float)
-    for spelled, amount in (optional_json(text) or {}).items():
+    found: defaultdict[str, float] = defaultdict(float)
+    for spelled, amount in json_amounts(text).items():
         name = _GROUPED.sub("", spelled)
-        if isinstance(amount, int | float) and not _OF_PLACE.match(name):
-            amounts[name] += amount / _GIB if name in _IN_BYTES else amount
-    return dict(amounts)
+        if not _OF_PLACE.match(name):
+            found[name] += amount / _GIB if name in _IN_BYTES else amount
+    return dict(found)
 
 
 def hours_in_words(hours: float) -> str:
@@ -156,52 +118,8 @@ def hours_in_words(hours: float) -> str:
     return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
 
 
-def used_hours(samples: Sequence[Sample]) -> Amounts:
-    """Each stretch between two samples counts with the mean of both; a single one says nothing about hours."""
-    return added(
-        (
-            {name: (first.used.get(name, 0.0) + amount) / 2 for name, amount in second.used.items()},
-            second.at_ns - first.at_ns,
-        )
-        for first, second in pairwise(samples)
-    )
-
-
 def merged_hours(available: Amounts, wanted: Amounts, used: Amounts) -> tuple[ResourceHours, ...]:
     """One row for each resource that anybody had, asked for or used: CPU, GPU and memory first."""
     first = {"CPU": 0, "GPU": 1, "memory": 2}
     names = sorted({*available, *wanted, *used}, key=lambda name: (first.get(name, 3), name))
     return tuple(ResourceHours(name, available.get(name, 0.0), wanted.get(name, 0.0), used.get(name)) for name in names)
-
-
-def spread(keys: Sequence[PolledKey], limit: int) -> list[PolledKey]:
-    """At most so many of them, evenly over all, with the first and the last."""
-    if len(keys) <= limit:
-        return list(keys)
-    return [keys[round(place * (len(keys) - 1) / (limit - 1))] for place in range(limit)]
-
-
-def parse_sample(answer: PolledAnswer) -> Sample | None:
-    """None for an answer that measures nothing."""
-    if answer.status != 200:
-        return None
-    try:
-        machines = msgspec.json.decode(bytes(answer.body), type=_Answer).data.summary
-    except msgspec.DecodeError:
-        return None
-    used: defaultdict[str, float] = defaultdict(float)
-    for machine in machines:
-        if machine.cpu is not None and machine.cpus:
-            used["CPU"] += machine.cpu / 100 * machine.cpus[0]
-        if machine.mem and len(machine.mem) > 3:
-            used["memory"] += machine.mem[3] / _GIB
-        for gpu in machine.gpus or ():
-            used["GPU"] += (gpu.utilization or 0.0) / 100
-    return Sample(to_ns(answer.polled_at), dict(used)) if used else None
-
-
-async def _samples(context: SessionContext) -> list[Sample]:
-    session = context.session
-    keys = spread(await session.polled_versions(POLLED), SAMPLES_LIMIT)
-    answers = await asyncio.gather(*(session.history.read(key) for key in keys))
-    return [sample for answer in answers if answer and (sample := parse_sample(answer))]

@@ -12,7 +12,8 @@ from raykeeper.history.overview.resources import node_rows, nodes_over_time, res
 from raykeeper.history.overview.sql import STRETCH
 from raykeeper.history.overview.task_counts import Bins, bins_over, functions_of, task_series, to_counts
 from raykeeper.history.query.context import Row, SessionContext
-from raykeeper.history.report.make import verdicts_on_jobs, why_in_one_line
+from raykeeper.history.report.make import reports_on_jobs, why_in_one_line
+from raykeeper.history.text import cut_at_word
 from raykeeper.times import to_ns
 
 JOBS_LIMIT = 50
@@ -20,7 +21,7 @@ _FAILURE_CHARS = 300
 
 
 async def session_overview(context: SessionContext) -> SessionOverview:
-    facts, until = facts_of(context), until_ns(context.session)
+    facts, until = await facts_of(context), until_ns(context.session)
     nodes = await node_rows(context)
     [stretch] = await context.rows(STRETCH, {"job_id": None})
     bins = _bins(stretch, nodes, to_ns(facts.started_at) if facts.started_at else None, until)
@@ -39,9 +40,9 @@ async def session_overview(context: SessionContext) -> SessionOverview:
 
 
 async def _with_causes(context: SessionContext, jobs: tuple[JobRow, ...]) -> tuple[JobRow, ...]:
-    verdicts = await verdicts_on_jobs(context, {job.id: job.status for job in jobs})
-    lines = (masked_text(why_in_one_line(job.status, job.message, verdicts.get(job.id))) for job in jobs)
-    return tuple(replace(job, failure=line[:_FAILURE_CHARS]) for job, line in zip(jobs, lines, strict=True))
+    reports = await reports_on_jobs(context, {job.id: job.status for job in jobs})
+    lines = (masked_text(why_in_one_line(job.status, job.message, reports.get(job.id))) for job in jobs)
+    return tuple(replace(job, failure=cut_at_word(line, _FAILURE_CHARS)) for job, line in zip(jobs, lines, strict=True))
 
 
 def _bins(stretch: Row, nodes: list[Row], started: int | None, until: int) -> Bins:

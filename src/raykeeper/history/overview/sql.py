@@ -62,7 +62,7 @@ FUNCTIONS = f"""
 """By the time they took together; attempts that never began or never ended have no duration."""
 
 FEW_ATTEMPTS = f"""
-    SELECT task_id, attempt_number, {FUNCTION} AS function, state, error_type, creation_ns, start_ns, end_ns
+    SELECT task_id, attempt_number, {FUNCTION} AS function, state, error_type, worker_id, creation_ns, start_ns, end_ns
     FROM task_list WHERE {IN_SCOPE} ORDER BY coalesce(start_ns, creation_ns), task_id, attempt_number LIMIT $row_limit
 """
 

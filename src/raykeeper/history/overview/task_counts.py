@@ -90,6 +90,20 @@ def spans_levels(bins: Bins, spans: Iterable[tuple[int, int]]) -> tuple[float, .
     return tuple(round(total / bins.width_ns, 3) for total in totals)
 
 
+def spans_peaks(bins: Bins, spans: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    """The most of a few stretches that there were at once in each part."""
+    edges = sorted(edge for begin, end in spans for edge in ((begin, 1), (end, -1)))
+    peaks, level, place = [], 0, 0
+    for part in range(bins.number):
+        peak, end = level, bins.begin_ns + (part + 1) * bins.width_ns
+        while place < len(edges) and edges[place][0] < end:
+            level += edges[place][1]
+            peak = max(peak, level)
+            place += 1
+        peaks.append(peak)
+    return tuple(peaks)
+
+
 FUNCTIONS_LIMIT = 100
 """Rows of a table that a person still reads; a row is some 300 bytes of a page."""
 

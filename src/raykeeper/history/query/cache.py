@@ -27,22 +27,51 @@ class ResponseCache:
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self._values: Bounded[Hashable, Any] = Bounded(limit_bytes)
         self._making: dict[Hashable, asyncio.Task[Any]] = {}
+        self.large_answers = asyncio.Semaphore(1)
+        """Taken by who decodes a polled answer of megabytes: each takes ten times its size while that goes on."""
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]], weigh: Callable[[T], int] | None = None) -> T:
-        """The value under this key, made if it is not known. Without `weigh` its size as JSON counts."""
+    async def get(
+        self,
+        key: Hashable,
+        make: Callable[[], Awaitable[T]],
+        weigh: Callable[[T], int] | None = None,
+        is_whole: Callable[[T], bool] = lambda _: True,
+    ) -> T:
+        """The value under this key, made if it is not known. Without `weigh` its size as JSON counts.
+
+        One that is not whole yet is not kept.
+        """
         if key in self._values:
             return cast("T", self._values.get(key))
         task = self._making.get(key)
         if task is None:
-            task = asyncio.create_task(self._make(key, make, weigh or _json_bytes))
+            task = asyncio.create_task(self._make(key, make, weigh or _json_bytes, is_whole))
             self._making[key] = task
             task.add_done_callback(lambda done: self._made(key, done))
         made: T = await asyncio.shield(task)
         return made
 
-    async def _make(self, key: Hashable, make: Callable[[], Awaitable[T]], weigh: Callable[[T], int]) -> T:
+    def drop(self, key: Hashable) -> None:
+        """Make the value anew when it is asked for again."""
+        self._values.drop(key)
+
+    async def close(self) -> None:
+        """Stop what is being made: whoever waited for it is gone."""
+        making = list(self._making.values())
+        for task in making:
+            task.cancel()
+        await asyncio.gather(*making, return_exceptions=True)
+
+    async def _make(
+        self,
+        key: Hashable,
+        make: Callable[[], Awaitable[T]],
+        weigh: Callable[[T], int],
+        is_whole: Callable[[T], bool],
+    ) -> T:
         value = await make()
-        self._values.put(key, value, weigh(value))
+        if is_whole(value):
+            self._values.put(key, value, weigh(value))
         return value
 
     def _made(self, key: Hashable, task: asyncio.Task[Any]) -> None:

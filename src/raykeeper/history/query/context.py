@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -13,12 +14,15 @@ from raykeeper.history.logs.store import LogStore
 from raykeeper.history.query.cache import ResponseCache, session_version
 from raykeeper.history.query.database import Database as Database
 from raykeeper.history.query.database import Row as Row
+from raykeeper.history.samples.store import SampleStore
 from raykeeper.history.settings import GrafanaSettings
 from raykeeper.history.store.heartbeats import Heartbeats
 from raykeeper.history.store.kube_facts import KubeFacts
 from raykeeper.history.store.session_state import State
+from raykeeper.layout.records import PolledAnswer
 
 T = TypeVar("T")
+_SMALL_BODY_BYTES = 256 << 10  # decoded in a few milliseconds; a larger one in a thread, and one at a time
 
 
 TaskIds = tuple[str, str]
@@ -43,6 +47,8 @@ class SessionContext:
     cache: ResponseCache = field(default_factory=ResponseCache)
     heartbeats: Heartbeats | None = None
     """Tell whether the session goes on after it was opened; without them it stays as it was then."""
+    samples: SampleStore | None = None
+    """What its nodes used; None where nobody may ask."""
 
     async def is_over(self) -> bool:
         """Whether nobody writes to the session's logs any more."""
@@ -50,16 +56,19 @@ class SessionContext:
             return self.session.state.state is not State.RUNNING
         return await self.heartbeats.is_over(self.session.id)
 
-    async def remembered(self, what: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+    async def remembered(
+        self, what: Hashable, make: Callable[[], Awaitable[T]], is_whole: Callable[[T], bool] = lambda _: True
+    ) -> T:
         """What `make` gives, or gave when the session and what Kubernetes said about it were the same."""
-        return await self.cache.get((what, session_version(self.session), _kube_version(await self.kube_facts())), make)
+        key = (what, session_version(self.session), _kube_version(await self.kube_facts()))
+        return await self.cache.get(key, make, is_whole=is_whole)
 
     async def kube_facts(self) -> KubeFacts:
         """What Kubernetes said about this session's cluster; empty where nobody recorded it."""
         record = self.session.record
         if self.kubernetes is None or record is None or not record.cluster_uid:
             return KubeFacts()
-        return await self.kubernetes.read(record.namespace, record.cluster, record.cluster_uid)
+        return await self.kubernetes.read(self.session.id.namespace, self.session.id.cluster, record.cluster_uid)
 
     async def rows(self, sql: str, params: Mapping[str, object] | None = None, ids: TaskIds | None = None) -> list[Row]:
         """Rows of one statement over the session's tables; every value a request brings is in `params`.
@@ -78,15 +87,22 @@ class SessionContext:
         tables = self.session.tables
         return tables.of_tasks(*ids) if ids else tables
 
-    def polled_body(self, path: str, kind: type[T]) -> T | None:
+    async def polled_body(self, path: str, kind: type[T]) -> T | None:
         """The newest good answer for a path, or None where there never was one of this shape."""
         answer = self.session.polled.get(path)
         if answer is None or answer.status != 200:
             return None
-        try:
-            return msgspec.json.decode(bytes(answer.body), type=kind)
-        except msgspec.ValidationError:
-            return None
+        if len(memoryview(answer.body)) <= _SMALL_BODY_BYTES:
+            return _decoded(answer, kind)
+        async with self.cache.large_answers:
+            return await asyncio.to_thread(_decoded, answer, kind)
+
+
+def _decoded(answer: PolledAnswer, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _kube_version(facts: KubeFacts) -> Hashable:

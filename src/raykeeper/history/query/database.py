@@ -1,13 +1,17 @@
 # ruff: noqa: S608 - statements are made of the tables' own names and of paths; values are bound
 """DuckDB over the Parquet files of sessions: one bound statement at a time on each of a few connections.
 
-Queries wait for a connection in the order they came, so no session starves another; memory is limited for all together.
+Queries wait for a connection, and some of these are for other namespaces than the one that asks most, so that nobody
+starves another. Memory is limited for all together.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import shutil
+import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,14 +21,20 @@ from typing import Any, Generic, TypeVar
 import duckdb
 
 from raykeeper.errors import Unavailable
-from raykeeper.history.ingest.database import literals
+from raykeeper.history.fair_turns import FairTurns
+from raykeeper.history.ingest.database import literal, literals
 from raykeeper.history.ingest.session import Layers, Tables
 from raykeeper.history.ingest.tables import ALL_TABLES, Table
+from raykeeper.history.samples.table import SAMPLE_TABLES
+from raykeeper.history.store.disk_cache import own_folder, remove_abandoned
 
 _INTERRUPT_SECONDS = 0.05
 _LOST_FILE_TRIES = 3
+_KEPT_FREE = 2  # connections that no namespace takes alone: its statements may run for a minute each
+_COPY_GROUP_ROWS = 30_720  # what a range of a sorted file does not touch is skipped in steps of this
 _ROWS_AT_ONCE = 500  # as Python objects a wide row takes 10 KB, so that ten thousand at once are 100 MB
-_TABLE_NAME = re.compile(rf"\b({'|'.join(ALL_TABLES)})\b")
+_TABLES = {**ALL_TABLES, **SAMPLE_TABLES}
+_TABLE_NAME = re.compile(rf"\b({'|'.join(_TABLES)})\b")
 Row = dict[str, Any]
 T = TypeVar("T")
 
@@ -33,14 +43,34 @@ T = TypeVar("T")
 class DatabaseSettings:
     memory_bytes: int = 256 << 20
     """For all queries together; larger sorts go to disk."""
-    connections: int = 4
-    """Statements at a time; more wait."""
+    connections: int = 6
+    """Statements at a time, two less of one namespace; more wait."""
     threads: int = 2
     """Of all statements together."""
     timeout_seconds: float = 60.0
     """A statement that runs longer is interrupted."""
     waiting_limit: int = 500
-    """Statements that wait; one more is refused as unavailable, which a browser asks again in four seconds."""
+    """Statements of one namespace that wait; one more is refused as unavailable, which a browser asks again in four
+    seconds."""
+
+
+class RowsCopy:
+    """The rows of a statement in a file on this machine, as long as somebody holds this."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows = 0
+        weakref.finalize(self, _remove, path)
+
+    @property
+    def source(self) -> str:
+        """What a statement reads them from."""
+        return f"read_parquet({literals([self.path])})"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether nobody has deleted the file: losing the cache's folder loses time and nothing else."""
+        return self.path.exists()
 
 
 class Database:
@@ -52,13 +82,15 @@ class Database:
         # The one used last is used next: whoever is alone here keeps one set of views, and not one for each connection.
         self._free = [_Connection(self._root.cursor()) for _ in range(self._settings.connections)]
         self._threads = ThreadPoolExecutor(self._settings.connections, thread_name_prefix="query")
-        self._slots = asyncio.Semaphore(self._settings.connections)
-        self._waiting = 0
+        connections = self._settings.connections
+        self._turns = FairTurns(connections, share=max(1, connections - _KEPT_FREE))
+        self._copies = _CopiesFolder(folder / "copies")
 
     async def close(self) -> None:
         await asyncio.to_thread(self._threads.shutdown)
         self._free.clear()
         self._root.close()
+        self._copies.close()
         del self._root  # else DuckDB's binding tells of a leak where something outlives the loop that held this
 
     async def query(self, sql: str, tables: Tables, params: Mapping[str, object] | None = None) -> list[Row]:
@@ -68,6 +100,14 @@ class Database:
         under a statement are brought back, and it starts again.
         """
         return await self.query_shaped(sql, tables, params or {}, _as_it_is)
+
+    async def copy(self, sql: str, tables: Tables, params: Mapping[str, object]) -> RowsCopy:
+        """The rows of a statement as a file, in their order. Raises as `query` does."""
+        made = RowsCopy(self._copies.new_path())
+        how = f"FORMAT parquet, COMPRESSION lz4_raw, ROW_GROUP_SIZE {_COPY_GROUP_ROWS}"
+        [written] = await self.query(f"COPY ({sql}) TO {literal(made.path)} ({how})", tables, params)
+        made.rows = written["Count"]
+        return made
 
     async def query_shaped(
         self,
@@ -84,29 +124,22 @@ class Database:
         try:
             for _ in range(_LOST_FILE_TRIES):
                 try:
-                    return await self._query(statement, views)
+                    return await self._query(statement, views, tables.owner)
                 except duckdb.IOException:
                     await tables.restore(names)
-            return await self._query(statement, views)
+            return await self._query(statement, views, tables.owner)
         except duckdb.Error as exc:
             # What others put into the store may be no table of ours; what this server made itself is, or it is a bug.
             if tables.distrust():
                 raise Unavailable("tables", "they cannot be read and are made anew", retry_after=3) from exc
             raise
 
-    async def _query(self, statement: _Statement[T], views: Mapping[str, Layers]) -> list[T]:
+    async def _query(self, statement: _Statement[T], views: Mapping[str, Layers], owner: str) -> list[T]:
         """Wait for a turn and run."""
-        if self._waiting >= self._settings.waiting_limit:
-            raise Unavailable("queries", f"{self._waiting} are waiting", retry_after=4)
-        self._waiting += 1
-        try:
-            await self._slots.acquire()
-        finally:
-            self._waiting -= 1
-        try:
+        if (waiting := self._turns.waiting_of(owner)) >= self._settings.waiting_limit:
+            raise Unavailable("queries", f"{waiting} are waiting", retry_after=4)
+        async with self._turns.turn(owner):
             return await self._run(statement, views)
-        finally:
-            self._slots.release()
 
     async def _run(self, statement: _Statement[T], views: Mapping[str, Layers]) -> list[T]:
         connection = self._free.pop()
@@ -128,6 +161,31 @@ class Database:
             await asyncio.wait([running], timeout=_INTERRUPT_SECONDS)
         running.exception()
         self._free.append(connection)
+
+
+class _CopiesFolder:
+    """A folder of this process's own for copies of rows; those of processes that died are removed."""
+
+    def __init__(self, parent: Path) -> None:
+        self._parent = parent
+        self._own: tuple[Path, int] | None = None
+
+    def new_path(self) -> Path:
+        if self._own is None:
+            self._parent.mkdir(parents=True, exist_ok=True)
+            remove_abandoned(self._parent)
+            self._own = own_folder(self._parent)
+        self._own[0].mkdir(parents=True, exist_ok=True)  # somebody may have deleted it
+        return self._own[0] / f"{os.urandom(8).hex()}.parquet"
+
+    def close(self) -> None:
+        if self._own is not None:
+            shutil.rmtree(self._own[0], ignore_errors=True)
+            os.close(self._own[1])
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -156,7 +214,7 @@ class _Connection:
     def rows(self, statement: _Statement[T], views: Mapping[str, Layers]) -> list[T]:
         for name, layers in views.items():
             if self._views.get(name) != layers:
-                self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_source(ALL_TABLES[name], layers)}")
+                self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_source(_TABLES[name], layers)}")
                 self._views[name] = layers
         found = self._cursor.execute(statement.sql, statement.params or None)
         names = [column[0] for column in found.description or ()]

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from raykeeper.clock import Clock, SystemClock
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import SessionMissing
 from raykeeper.history.logs.store import LogStore
 from raykeeper.history.metrics import HistoryMetrics
+from raykeeper.history.prices import PriceList
 from raykeeper.history.query.cache import ResponseCache
 from raykeeper.history.query.context import ClusterFacts, Database, SessionContext
+from raykeeper.history.samples.store import SampleStore
 from raykeeper.history.settings import AccessSettings, GrafanaSettings
+from raykeeper.history.store.background_look import BackgroundLooks
 from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.heartbeats import Heartbeats
 from raykeeper.history.store.live_sessions import LiveSessions, Presence
@@ -39,8 +43,13 @@ class History:
     metrics: HistoryMetrics = field(default_factory=HistoryMetrics)
     kubernetes: ClusterFacts | None = None
     cache: ResponseCache = field(default_factory=ResponseCache)
+    samples: SampleStore | None = None
+    prices: PriceList | None = None
     presence: Presence | None = None
     """Tells which RayClusters are gone; None where there is no Kubernetes to ask."""
+    clock: Clock = field(default_factory=SystemClock)
+    looks: BackgroundLooks = field(default_factory=lambda: BackgroundLooks(SystemClock()))
+    """What is counted over all sessions, while nobody waits."""
 
     @property
     def live(self) -> LiveSessions:
@@ -51,7 +60,7 @@ class History:
         await self.check_known(session)
         opened = await self.sessions.open(session)
         return SessionContext(
-            opened, self.database, self.logs, self.grafana, self.kubernetes, self.cache, self.heartbeats
+            opened, self.database, self.logs, self.grafana, self.kubernetes, self.cache, self.heartbeats, self.samples
         )
 
     async def resolve(self, session: SessionId) -> SessionId:

@@ -89,12 +89,13 @@ class AnyCaseMatcher:
         self._needle = max(_ascii_parts(self.pattern), key=len).encode()
 
     def find(self, text: bytes) -> list[Span]:
-        if not self._needle:
-            spans = [span for span in _all_lines(text) if self._holds(text, span)]
-        else:
-            lowered = text.lower()
-            spans = [span for span in _lines_around(text, lowered, self._needle) if self._holds(text, span)]
-        return [piece for span in spans for piece in _cut(span) if self._holds(text, piece)]
+        return list(self.each(text))
+
+    def each(self, text: bytes) -> Iterator[Span]:
+        """As `find`, one after the other, for whoever wants a few of very many."""
+        lines = _lines_around(text, text.lower(), self._needle) if self._needle else _all_lines(text)
+        hits = (span for span in lines if self._holds(text, span))
+        return (piece for span in hits for piece in _cut(span) if self._holds(text, piece))
 
     def first_in(self, line: str) -> int | None:
         return _place(line.lower().find(self.pattern))

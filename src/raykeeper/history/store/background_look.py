@@ -13,27 +13,38 @@ from raykeeper.logs import Log
 _BELIEVED_SECONDS = 60.0
 """A look at 10,000 clusters that all started is ten requests, and the first one 10,000."""
 
+_AGAIN_SECONDS = 5.0
+"""After a look that failed, which says nothing about the next one."""
+
 T = TypeVar("T")
-log = Log("raykeeper.history.kubefacts")
+log = Log("raykeeper.history.looks")
 
 
 class BackgroundLook(Generic[T]):
     """What the last look found. One look at a time, and only while somebody asks."""
 
-    def __init__(self, what: str, find: Callable[[], Coroutine[Any, Any, T]], clock: Clock, unknown: T) -> None:
+    def __init__(
+        self,
+        what: str,
+        find: Callable[[], Coroutine[Any, Any, T]],
+        clock: Clock,
+        unknown: T,
+        believed_seconds: float = _BELIEVED_SECONDS,
+    ) -> None:
         self._what = what
         self._find = find
         self._clock = clock
         self._known = unknown
+        self._believed_seconds = believed_seconds
         self._look: asyncio.Task[None] | None = None
-        self._looked_at = float("-inf")
+        self._next_at = float("-inf")
 
     async def known_within(self, seconds: float) -> T:
         """What is known at latest after so many seconds; a look that takes longer goes on behind it.
 
         Raises what the store raises.
         """
-        if self._look is None and self._clock.steady() - self._looked_at >= _BELIEVED_SECONDS:
+        if self._look is None and self._clock.steady() >= self._next_at:
             self._look = asyncio.create_task(self._find_all())
             self._look.add_done_callback(self._looked)
         if self._look is not None:
@@ -47,9 +58,26 @@ class BackgroundLook(Generic[T]):
 
     def _looked(self, look: asyncio.Task[None]) -> None:
         self._look = None
-        self._looked_at = self._clock.steady()
         failure = None if look.cancelled() else look.exception()
+        believed = self._believed_seconds if failure is None else min(_AGAIN_SECONDS, self._believed_seconds)
+        self._next_at = self._clock.steady() + believed
         if isinstance(failure, RaykeeperError):
-            log.warning("what never started cannot be listed", what=self._what, cause=str(failure))
+            log.warning("look through the store failed", what=self._what, cause=str(failure))
         elif failure is not None:
-            log.error("look for what never started failed by a bug", what=self._what, cause=repr(failure))
+            log.error("look through the store failed by a bug", what=self._what, cause=repr(failure))
+
+
+class BackgroundLooks:
+    """The looks of one server, each by its name; one begins when somebody asks for it first."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._looks: dict[str, BackgroundLook[Any]] = {}
+
+    def look(
+        self, what: str, find: Callable[[], Coroutine[Any, Any, T]], unknown: T, believed_seconds: float
+    ) -> BackgroundLook[T]:
+        """The look of that name. What else is given counts when it is asked for the first time."""
+        if what not in self._looks:
+            self._looks[what] = BackgroundLook(what, find, self._clock, unknown, believed_seconds)
+        return self._looks[what]

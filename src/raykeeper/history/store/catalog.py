@@ -11,12 +11,11 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 
-import msgspec
-
 from raykeeper.clock import Clock
 from raykeeper.history.bounded import Bounded
 from raykeeper.history.store.catalog_day import CatalogDay, compact_if_allowed
 from raykeeper.history.store.catalog_entries import CatalogEntry, Order, Page, Place, SessionFilter
+from raykeeper.history.store.records import DamagedRecord, find_record, find_session_record
 from raykeeper.history.store.unstarted import UnstartedClusters
 from raykeeper.history.store.unstarted_rayjobs import UnstartedRayJobs
 from raykeeper.layout.keys import (
@@ -25,46 +24,54 @@ from raykeeper.layout.keys import (
     CatalogKey,
     SessionId,
     cluster_prefix,
-    session_record_key,
 )
 from raykeeper.layout.names import from_segment
-from raykeeper.layout.records import SessionRecord, decode_record
+from raykeeper.layout.records import encode_record
 from raykeeper.layout.summaries import SessionSummary
 from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStore
 
 log = Log("raykeeper.history.catalog")
 
-_REMEMBERED_JOBS = 100_000  # about 1 KB each
+_REMEMBERED_BYTES = 128 << 20
+_JOB_BYTES, _FAILURE_BYTES = 500, 200  # in memory, however little is said of one
 
 
 class Summaries:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._known: Bounded[str, tuple[datetime, SessionSummary | None]] = Bounded(_REMEMBERED_JOBS)
+        self._known: Bounded[SessionId, tuple[datetime, SessionSummary | None]] = Bounded(_REMEMBERED_BYTES)
 
     async def find(self, entry: CatalogEntry) -> SessionSummary | None:
         """The session's summary, if it has one that can be read."""
         if entry.summary_written is None:
             return None
-        key = CatalogKey(entry.start.started_at.astimezone(UTC).date(), entry.id, "summary").key
-        known = self._known.get(key)
+        known = self._known.get(entry.id)
         if known is None or known[0] != entry.summary_written:
-            known = (entry.summary_written, _decoded(key, await self._store.find(key)))
-            self._known.put(key, known, _weight(known))
+            key = CatalogKey(entry.start.started_at.astimezone(UTC).date(), entry.id, "summary").key
+            known = (entry.summary_written, await self._read(key))
+            self._known.put(entry.id, known, _weight(known[1]))
         return known[1]
 
+    def is_known(self, entry: CatalogEntry) -> bool:
+        """Whether the store need not be asked for it."""
+        known = self._known.get(entry.id)
+        return entry.summary_written is None or (known is not None and known[0] == entry.summary_written)
 
-def _weight(known: tuple[datetime, SessionSummary | None]) -> int:
-    return 1 + len(known[1].jobs) if known[1] else 1
+    async def _read(self, key: str) -> SessionSummary | None:
+        try:
+            return await find_record(self._store, key, SessionSummary)
+        except DamagedRecord as exc:
+            log.warning("summary cannot be read", key=key, cause=str(exc))
+            return None
 
 
-def _decoded(key: str, data: bytes | None) -> SessionSummary | None:
-    try:
-        return decode_record(data, SessionSummary) if data else None
-    except msgspec.DecodeError as exc:
-        log.warning("summary cannot be read", key=key, cause=str(exc))
-        return None
+def _weight(summary: SessionSummary | None) -> int:
+    """About what it takes in memory."""
+    if summary is None:
+        return _JOB_BYTES
+    failures = len(summary.failures) + sum(len(job.failures) for job in summary.jobs)
+    return len(encode_record(summary)) + _JOB_BYTES * (1 + len(summary.jobs)) + _FAILURE_BYTES * failures
 
 
 _RECENT_SECONDS = 5.0  # how long a listing of the newest days is believed
@@ -96,6 +103,7 @@ class Catalog:
         self._may_write = True
         self._folders: list[date] = []
         self._folders_listed_at = float("-inf")
+        self._listing = asyncio.Lock()
         self._reads = asyncio.Semaphore(_READ_AT_ONCE)
         self._started: dict[SessionId, tuple[datetime, float]] = {}
 
@@ -159,13 +167,13 @@ class Catalog:
         known, read_at = self._started.get(session, (None, float("-inf")))
         if known is not None and self._clock.steady() - read_at < _STARTED_SECONDS:
             return known
-        async with self._reads:
-            data = await self.store.find(session_record_key(session))
         try:
-            started_at = decode_record(data, SessionRecord).started_at if data else None
-        except msgspec.DecodeError as exc:
+            async with self._reads:
+                record = await find_session_record(self.store, session)
+        except DamagedRecord as exc:
             log.warning("session record cannot be read", session=str(session), cause=str(exc))
             return None
+        started_at = record.started_at if record else None
         self._started.pop(session, None)
         if started_at is not None and len(self._started) < _REMEMBERED_SESSIONS:
             self._started[session] = (started_at, self._clock.steady())
@@ -193,11 +201,12 @@ class Catalog:
             at_once = min(2 * at_once, _DAYS_AT_ONCE)
 
     async def _list_folders(self) -> list[date]:
-        """Days with sessions, newest first."""
-        if self._clock.steady() - self._folders_listed_at >= _RECENT_SECONDS:
-            self._folders_listed_at = self._clock.steady()
-            found = (_day_of(folder) for folder in await self.store.list_folders(CATALOG_PREFIX))
-            self._folders = sorted((day for day in found if day), reverse=True)
+        """Days with sessions, newest first. Whoever asks meanwhile waits: there is no list before the first one."""
+        async with self._listing:
+            if self._clock.steady() - self._folders_listed_at >= _RECENT_SECONDS:
+                found = (_day_of(folder) for folder in await self.store.list_folders(CATALOG_PREFIX))
+                self._folders = sorted((day for day in found if day), reverse=True)
+                self._folders_listed_at = self._clock.steady()
         return self._folders
 
     async def _day(self, day: date, believed_seconds: float) -> CatalogDay:

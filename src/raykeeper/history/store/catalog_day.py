@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 
 import msgspec
 
@@ -20,11 +21,15 @@ from raykeeper.layout.compacted import (
     parse_compacted_key,
 )
 from raykeeper.layout.keys import CatalogKey, SessionId, catalog_day_prefix, parse_catalog_key
-from raykeeper.layout.records import CatalogEnd, CatalogStart, decode_record
+from raykeeper.layout.records import CatalogEnd, CatalogStart, Record, decode_record
 from raykeeper.logs import Log
-from raykeeper.storage.errors import ObjectMissing, StoreRefused
+from raykeeper.storage.errors import ObjectMissing, ObjectTooLarge, StoreRefused
 from raykeeper.storage.store import ObjectStat, ObjectStore
 
+MOST_OF_NAMESPACE, MOST_OF_DAY = 50_000, 100_000
+"""Objects of one day that are listed, starts, ends and summaries; 3 KB of memory each. Further ones are counted as
+unreadable, those of the namespace that has too many first."""
+_READ_TOGETHER = 256
 COMPACTED_FROM = 16
 """Objects that had to be read one by one; fewer are not worth a new compaction."""
 
@@ -66,21 +71,24 @@ class CatalogDay:
 
     async def refresh(self, store: ObjectStore, reads: asyncio.Semaphore) -> None:
         """List the day and read what is new in it."""
-        listed = [stat async for stat in store.list(catalog_day_prefix(self.day))]
-        self._compactions = [stat for stat in listed if parse_compacted_key(stat.key)]
-        wanted, summaries = _by_part(listed)
+        listing = _Listing()
+        async for stat in store.list(catalog_day_prefix(self.day)):
+            listing.add(stat)
+        self._compactions = listing.compactions
+        wanted, summaries = listing.wanted, listing.summaries
         new = self._news(wanted)
         is_same = not new and wanted.keys() == self._read.keys() and summaries == self._summaries
         if len(new) >= COMPACTED_FROM:
             await self._read_compacted(store, wanted)
             new = self._news(wanted)
         self._singly += len(new)
-        await asyncio.gather(*(self._read_one(one, store, reads) for one in new))
+        for start in range(0, len(new), _READ_TOGETHER):
+            await asyncio.gather(*(self._read_one(one, store, reads) for one in new[start : start + _READ_TOGETHER]))
         self._read = {key: read for key, read in self._read.items() if key in wanted}
         self._summaries = summaries
         if not is_same:
-            self.entries = _entries(self._read.values(), summaries)
-            self.unreadable = sum(read.record is None for read in self._read.values())
+            self.entries = await asyncio.to_thread(_entries, tuple(self._read.values()), summaries)
+        self.unreadable = listing.left_out + sum(read.record is None for read in self._read.values())
 
     async def compact(self, store: ObjectStore, *, is_past: bool) -> None:
         """Have the next reader of this day read one object. Whoever else does it at the same time writes the same.
@@ -108,23 +116,23 @@ class CatalogDay:
 
     async def _read_compacted(self, store: ObjectStore, wanted: dict[str, _Listed]) -> None:
         for compaction in sorted(self._compactions, key=lambda stat: stat.modified, reverse=True)[:1]:
-            data = await store.find(compaction.key)
             try:
+                data = await store.find(compaction.key)
                 parts = await asyncio.to_thread(decode_compacted, data) if data else ()
-            except DamagedCompaction as exc:
+            except (ObjectTooLarge, DamagedCompaction) as exc:
                 log.warning("compacted day cannot be read", key=compaction.key, cause=str(exc))
                 return
-            for part in parts:
-                one = wanted.get(part.key)
-                if one and one.stat == ObjectStat(part.key, part.size, part.modified):
-                    self._read[part.key] = _read(one, bytes(part.body))
+            self._read |= await asyncio.to_thread(_read_parts, parts, wanted)
 
     async def _read_one(self, one: _Listed, store: ObjectStore, reads: asyncio.Semaphore) -> None:
         try:
             async with reads:
-                self._read[one.stat.key] = _read(one, await store.get(one.stat.key))
+                self._read[one.stat.key] = _read(one, await store.get(one.stat.key, Record.limit_bytes))
         except ObjectMissing:
             return
+        except ObjectTooLarge as exc:
+            log.warning("catalog entry cannot be read", key=one.stat.key, cause=str(exc))
+            self._read[one.stat.key] = _Read(one.facts, one.stat, b"", None)
 
 
 async def compact_if_allowed(day: CatalogDay, store: ObjectStore, *, is_past: bool) -> bool:
@@ -139,25 +147,59 @@ async def compact_if_allowed(day: CatalogDay, store: ObjectStore, *, is_past: bo
     return True
 
 
-def _by_part(listed: Iterable[ObjectStat]) -> tuple[dict[str, _Listed], dict[SessionId, ObjectStat]]:
-    """Starts and ends by their keys, and summaries by their sessions."""
-    wanted, summaries = dict[str, _Listed](), dict[SessionId, ObjectStat]()
-    for stat in listed:
-        facts = parse_catalog_key(stat.key)
-        if facts and facts.part == "summary":
-            summaries[facts.session] = stat
-        elif facts:
-            wanted[stat.key] = _Listed(facts, stat)
-    return wanted, summaries
+class _Listing:
+    """What a listing of the day shows: starts and ends by their keys, and summaries by their sessions."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, _Listed] = {}
+        self.summaries: dict[SessionId, ObjectStat] = {}
+        self.compactions: list[ObjectStat] = []
+        self.left_out = 0
+        self._of_namespace: Counter[str] = Counter()
+
+    def add(self, stat: ObjectStat) -> None:
+        if parse_compacted_key(stat.key):
+            self.compactions.append(stat)
+        elif (facts := parse_catalog_key(stat.key)) is not None:
+            self._of_namespace[facts.session.namespace] += 1
+            if self._of_namespace[facts.session.namespace] > MOST_OF_NAMESPACE or len(self.wanted) >= MOST_OF_DAY:
+                self.left_out += 1
+            elif facts.part == "summary":
+                self.summaries[facts.session] = stat
+            else:
+                self.wanted[stat.key] = _Listed(facts, stat)
+
+
+def _read_parts(parts: Iterable[CompactedPart], wanted: Mapping[str, _Listed]) -> dict[str, _Read]:
+    """Those parts of a compaction that are still as they were copied."""
+    known = ((part, wanted.get(part.key)) for part in parts)
+    return {
+        part.key: _read(one, bytes(part.body))
+        for part, one in known
+        if one and one.stat == ObjectStat(part.key, part.size, part.modified)
+    }
 
 
 def _read(one: _Listed, body: bytes) -> _Read:
     kind: type[CatalogStart | CatalogEnd] = CatalogStart if one.facts.part == "start" else CatalogEnd
     try:
-        return _Read(one.facts, one.stat, body, decode_record(body, kind))
+        record = decode_record(body, kind)
+        _check_place(one.facts, record)
     except msgspec.DecodeError as exc:
         log.warning("catalog entry cannot be read", key=one.stat.key, cause=str(exc))
         return _Read(one.facts, one.stat, body, None)
+    return _Read(one.facts, one.stat, body, record)
+
+
+def _check_place(facts: CatalogKey, record: CatalogStart | CatalogEnd) -> None:
+    """Raises msgspec.ValidationError for an entry that says to be of another session, or of another day, than its key:
+    whoever may write some keys could else put a session of theirs in another's place.
+    """
+    if isinstance(record, CatalogStart):
+        if SessionId(record.namespace, record.cluster, record.session) != facts.session:
+            raise msgspec.ValidationError("it is about another session than its key")
+        if record.started_at.astimezone(UTC).date() != facts.day:
+            raise msgspec.ValidationError("it is about another day than its key")
 
 
 def _part(read: _Read) -> CompactedPart:
@@ -171,7 +213,12 @@ def _entries(known: Iterable[_Read], summaries: dict[SessionId, ObjectStat]) -> 
     for read in known:
         (starts if read.facts.part == "start" else ends)[read.facts.session] = read
     found = (_entry(read, ends.get(session), summaries.get(session)) for session, read in starts.items())
-    return sorted((entry for entry in found if entry), key=lambda entry: entry.place, reverse=True)
+    return sorted((entry for entry in found if entry), key=_order, reverse=True)
+
+
+def _order(entry: CatalogEntry) -> tuple[datetime, str, str, str]:
+    """As of its place, which is slow to compare where there are very many."""
+    return entry.start.started_at, entry.id.namespace, entry.id.cluster, entry.id.session
 
 
 def _entry(started: _Read, ended: _Read | None, summary: ObjectStat | None) -> CatalogEntry | None:

@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from raykeeper.errors import RaykeeperError, Unavailable
+from raykeeper.storage.errors import ObjectTooLarge
 from raykeeper.storage.store import ObjectStore
 
 FETCHES_AT_ONCE = 16
@@ -31,7 +32,7 @@ _FETCH_TRIES = 10  # a file may be evicted, or the folder deleted, between two s
 class DamagedFile(RaykeeperError):
     """The store has another object under this key than the one that was put there."""
 
-    def __init__(self, key: str, size: int, expected: int) -> None:
+    def __init__(self, key: str, size: str, expected: int) -> None:
         super().__init__(f"{key!r} has {size} bytes instead of {expected}")
 
 
@@ -44,8 +45,8 @@ class LocalCache:
         self._works = folder / "work"
         self._limit_bytes = limit_bytes
         (folder / "held").mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(folder / "held")
-        self._held, self._lock = _own_folder(folder / "held")
+        remove_abandoned(folder / "held")
+        self._held, self._lock = own_folder(folder / "held")
         self._make_folders()
         self._holders: Counter[str] = Counter()
         self._fetching: dict[str, asyncio.Task[None]] = {}
@@ -62,7 +63,9 @@ class LocalCache:
 
         Raises DamagedFile for one that is not as large as it should be, and does not keep it.
         """
-        held = await asyncio.gather(*(self._hold_one(store, key) for key in sizes))
+        if (wanted := sum(sizes.values())) > self._limit_bytes:
+            raise Unavailable("cache", f"{wanted} bytes of tables have no room in the {self._limit_bytes} of the cache")
+        held = await asyncio.gather(*(self._hold_one(store, key, size) for key, size in sizes.items()))
         try:
             for (key, size), path in zip(sizes.items(), held, strict=True):
                 self._check(key, size, path)
@@ -76,12 +79,12 @@ class LocalCache:
         with suppress(FileNotFoundError):  # it is gone again, and brought back when it is read
             if (size := path.stat().st_size) != expected:
                 (self._objects / path.name).unlink(missing_ok=True)
-                raise DamagedFile(key, size, expected)
+                raise DamagedFile(key, str(size), expected)
 
     async def restore(self, store: ObjectStore, keys: Iterable[str]) -> None:
         """Fetch those of these held objects whose files are gone."""
         lost = [key for key in keys if not self.held_path(store, key).exists()]
-        await asyncio.gather(*(self._bring(store, key) for key in lost))
+        await asyncio.gather(*(self._bring(store, key, self._limit_bytes) for key in lost))
         self._evict_if_grown()
 
     def has(self, store: ObjectStore, keys: Iterable[str]) -> bool:
@@ -107,6 +110,10 @@ class LocalCache:
         self._make_folders()
         path.replace(self._objects / _file_name(store, key))
 
+    def discard(self, store: ObjectStore, key: str) -> None:
+        """Let go of an object that will not be asked for again; whoever holds its file keeps it."""
+        (self._objects / _file_name(store, key)).unlink(missing_ok=True)
+
     @asynccontextmanager
     async def work_folder(self, name: str) -> AsyncIterator[Path]:
         """A folder that one process of the machine uses at a time; what was left in it by a dead one is still there.
@@ -124,23 +131,26 @@ class LocalCache:
         finally:
             os.close(lock)
 
-    async def _hold_one(self, store: ObjectStore, key: str) -> Path:
+    async def _hold_one(self, store: ObjectStore, key: str, size: int) -> Path:
         name = _file_name(store, key)
         self._holders[name] += 1
         try:
-            await self._bring(store, key)
+            await self._bring(store, key, size)
+        except ObjectTooLarge as exc:
+            self.release([self._held / name])
+            raise DamagedFile(key, "more", size) from exc
         except BaseException:
             self.release([self._held / name])
             raise
         return self._held / name
 
-    async def _bring(self, store: ObjectStore, key: str) -> None:
+    async def _bring(self, store: ObjectStore, key: str, limit_bytes: int) -> None:
         """Have the object's file among those held."""
         name = _file_name(store, key)
         for _ in range(_FETCH_TRIES):
             if self._link(name):
                 return
-            await self._fetch(store, key, name)
+            await self._fetch(store, key, name, limit_bytes)
         raise Unavailable("cache", "its files vanish as soon as they are there", retry_after=1)
 
     def _make_folders(self) -> None:
@@ -162,21 +172,21 @@ class LocalCache:
             return False
         return True
 
-    async def _fetch(self, store: ObjectStore, key: str, name: str) -> None:
+    async def _fetch(self, store: ObjectStore, key: str, name: str, limit_bytes: int) -> None:
         """Fetch an object once, however many wait for it."""
         if name not in self._fetching:
-            task = asyncio.create_task(self._fetch_file(store, key, name))
+            task = asyncio.create_task(self._fetch_file(store, key, name, limit_bytes))
             self._fetching[name] = task
             task.add_done_callback(lambda _: self._fetching.pop(name, None))
         await asyncio.shield(self._fetching[name])
 
-    async def _fetch_file(self, store: ObjectStore, key: str, name: str) -> None:
+    async def _fetch_file(self, store: ObjectStore, key: str, name: str, limit_bytes: int) -> None:
         incoming = self._incoming / f"{name}-{os.urandom(6).hex()}"
         # Whoever wants the file looks again where somebody deletes folders between two of these steps.
         with suppress(FileNotFoundError, FileExistsError):
             self._make_folders()
             async with self._slots:
-                await store.get_file(key, incoming)
+                await store.get_file(key, incoming, limit_bytes)
             with suppress(FileExistsError):
                 os.link(incoming, self._held / name)  # before anything may evict it
             self._grown_bytes += incoming.stat().st_size
@@ -215,7 +225,7 @@ def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
     return found
 
 
-def _own_folder(parent: Path) -> tuple[Path, int]:
+def own_folder(parent: Path) -> tuple[Path, int]:
     """A new folder, and the lock that says that its owner lives."""
     name = os.urandom(8).hex()
     lock = _try_lock(parent / f"{name}.lock")
@@ -225,7 +235,7 @@ def _own_folder(parent: Path) -> tuple[Path, int]:
     return folder, lock
 
 
-def _remove_abandoned(parent: Path) -> None:
+def remove_abandoned(parent: Path) -> None:
     """Remove the folders of processes that died: their locks are free."""
     for path in parent.glob("*.lock"):
         lock = _try_lock(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -16,6 +17,7 @@ import msgspec
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.bounded import Bounded
+from raykeeper.history.store.records import DamagedRecord, find_record
 from raykeeper.history.store.session_state import (
     NodeLife,
     SessionState,
@@ -24,8 +26,15 @@ from raykeeper.history.store.session_state import (
     node_lives,
     session_state,
 )
-from raykeeper.layout.keys import VERSION, SessionId, closed_record_key, nodes_prefix
-from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord, R, Record, decode_record
+from raykeeper.layout.keys import (
+    VERSION,
+    SessionId,
+    closed_record_key,
+    end_record_key,
+    node_record_key,
+    nodes_prefix,
+)
+from raykeeper.layout.records import ClosedRecord, EndRecord, NodeRecord, R, Record
 from raykeeper.logs import Log
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
@@ -67,6 +76,10 @@ class StoreClock:
 _RUNNING_SECONDS = 5.0  # a heartbeat comes every 30 s
 _FINAL_SECONDS = 300.0  # a final session may be reopened by a head that starts again
 _OPENED_AT_ONCE = 16
+MOST_NODES = 20_000
+"""Of one session that are looked at."""
+MOST_OPENED = 1_000
+"""Records that one look opens to find the head: workers are remembered, so that the next look goes on behind them."""
 _REMEMBERED = 20_000
 
 
@@ -90,24 +103,25 @@ class Heartbeats:
         self._states: Bounded[SessionId, tuple[float, SessionState]] = Bounded(_REMEMBERED)
         self._workers: Bounded[str, bool] = Bounded(_REMEMBERED)
         """Folders of nodes that are no heads: what a node is never changes."""
-        self._records: Bounded[str, tuple[datetime, Record]] = Bounded(_REMEMBERED)
-        """Records of heads, by key, with the time at which that version was written."""
+        self._records: Bounded[str, tuple[datetime, Record | None]] = Bounded(_REMEMBERED)
+        """Records of heads, by key, with the time at which that version was written; None where it cannot be read."""
 
     async def is_over(self, session: SessionId) -> bool:
         """Whether nobody writes to the session's logs any more."""
         return (await self.state(session)).state is not State.RUNNING
 
-    async def state(self, session: SessionId) -> SessionState:
+    async def state(self, session: SessionId, head_id: str = "") -> SessionState:
+        """`head_id`: the node that the catalog calls the head, which is found among however many nodes."""
         known = self._states.get(session)
         if known and self._clock.steady() < known[0]:
             return known[1]
-        state = await self._look(session)
+        state = await self._look(session, head_id)
         lasts = _FINAL_SECONDS if state.is_final else _RUNNING_SECONDS
         self._states.put(session, (self._clock.steady() + lasts, state))
         return state
 
-    async def _look(self, session: SessionId) -> SessionState:
-        nodes, closed = await asyncio.gather(self._nodes(session), self._closed(session))
+    async def _look(self, session: SessionId, head_id: str) -> SessionState:
+        nodes, closed = await asyncio.gather(self._nodes(session, head_id), self._closed(session))
         head = await self._newest_head(nodes)
         lives = [_life(node) for node in nodes if not head or node is not head[0]]
         if head:
@@ -116,16 +130,22 @@ class Heartbeats:
         counts = closed is not None and (beat_at is None or is_last_word(closed[1], beat_at))
         return session_state(lives, closed[0] if closed and counts else None, await self._store_clock.now())
 
-    async def _nodes(self, session: SessionId) -> list[_Node]:
-        """Every node with its last heartbeat, newest first."""
+    async def _nodes(self, session: SessionId, head_id: str) -> list[_Node]:
+        """Every node with its last heartbeat, newest first; of very many some, and the head."""
         beats: dict[str, datetime] = {}
         ends: dict[str, datetime] = {}
         async for stat in self._store.list(nodes_prefix(session)):
             folder, _, name = stat.key.rpartition("/")
+            if len(beats) >= MOST_NODES:
+                break
             if name == "node.json":
                 beats[folder] = stat.modified
             elif name == "end.json":
                 ends[folder] = stat.modified
+        if len(beats) >= MOST_NODES and head_id:
+            for key, times in ((node_record_key(session, head_id), beats), (end_record_key(session, head_id), ends)):
+                with suppress(ObjectMissing):
+                    times[key.rpartition("/")[0]] = (await self._store.stat(key)).modified
         nodes = [_Node(folder, at, _last_word(ends.get(folder), at)) for folder, at in beats.items()]
         return sorted(nodes, key=lambda node: node.beat_at, reverse=True)
 
@@ -134,16 +154,17 @@ class Heartbeats:
         key = closed_record_key(session)
         try:
             closed_at = (await self._store.stat(key)).modified
-            return decode_record(await self._store.get(key), ClosedRecord), closed_at
+            record = await find_record(self._store, key, ClosedRecord)
         except ObjectMissing:
             return None
-        except msgspec.DecodeError as exc:
+        except DamagedRecord as exc:
             log.warning("record of a session's end cannot be read", key=key, cause=str(exc))
-            return ClosedRecord(closed_at=closed_at, reason="", cluster_uid=""), closed_at
+            record = ClosedRecord(closed_at=closed_at, reason="", cluster_uid="")
+        return (record, closed_at) if record else None
 
     async def _newest_head(self, nodes: list[_Node]) -> tuple[_Node, NodeRecord] | None:
         """The head that beat last: a new head incarnation starts only after the one before it stopped."""
-        maybe = [node for node in nodes if node.folder not in self._workers]
+        maybe = [node for node in nodes if node.folder not in self._workers][:MOST_OPENED]
         for start in range(0, len(maybe), _OPENED_AT_ONCE):
             some = maybe[start : start + _OPENED_AT_ONCE]
             for node, record in zip(some, await self._open(some), strict=True):
@@ -169,13 +190,15 @@ class Heartbeats:
     async def _record(self, key: str, written: datetime, kind: type[R]) -> R | None:
         """One version of a record; each is read once."""
         known = self._records.get(key)
-        if known is not None and known[0] == written and isinstance(known[1], kind):
-            return known[1]
+        if known is not None and known[0] == written:
+            return known[1] if isinstance(known[1], kind) else None
+        record: R | None = None
         try:
-            record = decode_record(await self._store.get(key), kind)
-        except (ObjectMissing, msgspec.DecodeError) as exc:
+            record = await find_record(self._store, key, kind)
+        except DamagedRecord as exc:
             log.warning("record cannot be read", key=key, cause=str(exc))
-            return None
+        if isinstance(record, EndRecord):
+            record = msgspec.structs.replace(record, missing_logs=())  # which may be megabytes, and nobody looks at
         self._records.put(key, (written, record))
         return record
 

@@ -15,6 +15,7 @@ from raykeeper.history.bounded import Bounded
 from raykeeper.history.store.rayjobs import RayJobReader
 from raykeeper.layout.keys import DATA_PREFIX, ClusterId, KubeFactsKey, namespace_prefix, parse_kube_facts_key
 from raykeeper.layout.kube_facts import (
+    OBJECT_LIMIT_BYTES,
     ClusterFact,
     DecodedFacts,
     EventFact,
@@ -27,6 +28,7 @@ from raykeeper.layout.kube_facts import (
 from raykeeper.layout.names import from_segment
 from raykeeper.layout.rayjobs import RayJobRecord
 from raykeeper.logs import Log
+from raykeeper.storage.errors import ObjectTooLarge
 from raykeeper.storage.store import ObjectStat, ObjectStore
 
 _F = TypeVar("_F", PodFact, EventFact, ClusterFact, LossFact)
@@ -167,8 +169,8 @@ async def names_in(store: ObjectStore, prefix: str) -> list[str]:
     return names
 
 
-_READ_AT_ONCE = 16
-_OVERSIZED_BYTES = 16 << 20  # the observer's largest is below 1 MB; a larger one is nobody's of ours
+_READ_AT_ONCE = 8  # each may take some ten megabytes while it is read
+_FACT_BYTES = 1024
 
 log = Log("raykeeper.history.kubefacts")
 
@@ -182,7 +184,7 @@ class ReadingLimits:
     segments: int = 5_000
     """Of one cluster."""
     remembered_facts: int = 200_000
-    """Of all clusters together, to be read from memory the next time."""
+    """Of all clusters together, to be read from memory the next time; a long one counts as several."""
 
 
 class KubeFactsReader:
@@ -203,9 +205,10 @@ class KubeFactsReader:
             some = [newest.pop() for _ in range(min(_READ_AT_ONCE, len(newest)))]
             decoded = await asyncio.gather(*map(self._segment, some))
             taken += decoded
-            facts += sum(len(segment.facts) for segment in decoded)
+            facts += sum(map(_weight, decoded))
         rayjobs = await self.rayjobs.of_cluster(namespace, cluster)
-        return replace(merge_facts(taken, unread_segments=unread + len(newest)), rayjobs=rayjobs)
+        merged = await asyncio.to_thread(merge_facts, taken, unread_segments=unread + len(newest))
+        return replace(merged, rayjobs=rayjobs)
 
     async def _list(self, prefix: str) -> tuple[deque[ObjectStat], int]:
         """The newest segments, oldest first, and how many there are beside them."""
@@ -220,16 +223,22 @@ class KubeFactsReader:
     async def _segment(self, stat: ObjectStat) -> DecodedFacts:
         if (known := self._segments.get(stat.key)) is not None:
             return known
-        if stat.size > _OVERSIZED_BYTES:
-            log.warning("segment of kubernetes facts is too large to be one", key=stat.key, size=stat.size)
+        try:
+            async with self._reads:
+                data = await self._store.find(stat.key, OBJECT_LIMIT_BYTES)
+        except ObjectTooLarge as exc:
+            log.warning("segment of kubernetes facts is too large to be one", key=stat.key, cause=str(exc))
             return DecodedFacts((), unreadable=1)
-        async with self._reads:
-            data = await self._store.find(stat.key)
         if data is None:
             return DecodedFacts(())
-        decoded = decode_facts(data)
-        self._segments.put(stat.key, decoded, len(decoded.facts))
+        decoded = await asyncio.to_thread(decode_facts, data)
+        self._segments.put(stat.key, decoded, _weight(decoded))
         return decoded
+
+
+def _weight(decoded: DecodedFacts) -> int:
+    """Of a segment in memory, in facts of the usual length."""
+    return max(len(decoded.facts), decoded.text_bytes // _FACT_BYTES)
 
 
 async def read_facts(store: ObjectStore, namespace: str, cluster: str, uid: str) -> KubeFacts:

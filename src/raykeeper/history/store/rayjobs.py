@@ -7,11 +7,10 @@ import heapq
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-import msgspec
-
 from raykeeper.history.bounded import Bounded
+from raykeeper.history.store.records import DamagedRecord, find_record
 from raykeeper.layout.keys import RayJobId, parse_rayjob_key
-from raykeeper.layout.rayjobs import RayJobRecord, decode_rayjob
+from raykeeper.layout.rayjobs import RayJobRecord
 from raykeeper.logs import Log
 from raykeeper.storage.store import ObjectStat, ObjectStore
 from raykeeper.times import EPOCH
@@ -20,7 +19,6 @@ MOST_OF_CLUSTER = 200
 """RayJobs of one cluster that are read, the newest of them: many may share one by `clusterSelector`."""
 MOST_OF_NAME = 20
 """RayJobs that had one name after the other."""
-_OVERSIZED_BYTES = 4 << 20  # 60 states with the longest messages are below 1 MB
 _REMEMBERED = 2_000  # those that ended, some 3 KB each
 _READ_AT_ONCE = 16
 
@@ -71,11 +69,10 @@ class RayJobReader:
     async def _read(self, id_: RayJobId) -> RayJobRecord | None:
         if (known := self._ended.get(id_)) is not None:
             return known
-        async with self._reads:
-            data = await self._store.find(id_.key)
         try:
-            record = decode_rayjob(data) if data else None
-        except msgspec.DecodeError as exc:
+            async with self._reads:
+                record = await find_record(self._store, id_.key, RayJobRecord)
+        except DamagedRecord as exc:
             log.warning("record of a RayJob cannot be read", rayjob=str(id_), cause=str(exc))
             return None
         if record is not None and record.is_final:
@@ -89,7 +86,7 @@ def newest_first(records: Iterable[RayJobRecord]) -> tuple[RayJobRecord, ...]:
 
 def _readable(stat: ObjectStat) -> RayJobId | None:
     id_ = parse_rayjob_key(stat.key)
-    if id_ is not None and stat.size > _OVERSIZED_BYTES:
+    if id_ is not None and stat.size > RayJobRecord.limit_bytes:
         log.warning("record of a RayJob is too large to be one", key=stat.key, size=stat.size)
         return None
     return id_

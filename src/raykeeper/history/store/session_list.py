@@ -9,6 +9,7 @@ from raykeeper.history.store.catalog import EVERY_SESSION, Catalog
 from raykeeper.history.store.catalog_entries import CatalogEntry, Order, Place, SessionFilter
 from raykeeper.history.store.heartbeats import Heartbeats
 from raykeeper.history.store.session_state import SessionState, State, listed_state
+from raykeeper.layout.summaries import SessionSummary
 
 _LOOKS_AT_ONCE = 16
 _ROUNDS = 10  # pages of the catalog that are looked through for sessions of one state
@@ -29,6 +30,8 @@ class SessionsRequest:
 class SessionRow:
     entry: CatalogEntry
     life: SessionState
+    summary: SessionSummary | None = None
+    """How it went; None where nobody has read it to its end yet."""
 
     @property
     def state(self) -> State:
@@ -73,13 +76,18 @@ class SessionList:
 
     async def state_of(self, entry: CatalogEntry) -> SessionState:
         """From the catalog alone for a session whose head wrote its end; nodes' records tell of the rest."""
-        return listed_state(entry.end) if entry.end and entry.has_ended else await self._heartbeats.state(entry.id)
+        if entry.end and entry.has_ended:
+            return listed_state(entry.end)
+        return await self._heartbeats.state(entry.id, entry.start.head_node_id)
+
+    async def row_of(self, entry: CatalogEntry) -> SessionRow:
+        return SessionRow(entry, await self.state_of(entry), await self._catalog.summaries.find(entry))
 
     async def _with_states(self, entries: tuple[CatalogEntry, ...]) -> list[SessionRow]:
         looks = asyncio.Semaphore(_LOOKS_AT_ONCE)
 
         async def row(entry: CatalogEntry) -> SessionRow:
             async with looks:
-                return SessionRow(entry, await self.state_of(entry))
+                return await self.row_of(entry)
 
         return await asyncio.gather(*map(row, entries))

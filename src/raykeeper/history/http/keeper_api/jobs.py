@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -15,14 +15,25 @@ from raykeeper.history.http.keeper_api.operation import SESSION, Call, NoQuery, 
 from raykeeper.history.http.keeper_api.sessions import PAGE_LIMIT, PAGE_ROWS, Name
 from raykeeper.history.jobs_list.find import FoundJobs, JobsRequest, find_jobs, parse_jobs_place
 from raykeeper.history.jobs_list.summary import job_summaries
-from raykeeper.history.masking import MASK, is_secret_name, masked_text
+from raykeeper.history.masking import MASK, is_secret_name, masked_text, masked_value
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
+from raykeeper.history.report.model import Outcome
 from raykeeper.history.store.catalog_entries import SessionFilter
 from raykeeper.history.urls import report_path
 from raykeeper.layout.keys import SessionId
-from raykeeper.layout.summaries import JobSummary
+from raykeeper.layout.summaries import FailureSummary, HeadlineSummary, JobSummary
 from raykeeper.rayevents.states import JobStatus
+
+OutcomeName = Literal["ok", "failed", "with failures", "running", "stopped"]
+OUTCOMES: dict[str, tuple[str, ...]] = {
+    "ok": (Outcome.OK,),
+    "failed": (Outcome.FAILED,),
+    "with failures": (Outcome.WITH_FAILURES,),
+    "running": (Outcome.RUNNING, Outcome.FAILING),
+    "stopped": (Outcome.STOPPED,),
+}
+"""By which a list is narrowed."""
 
 
 class JobsQuery(Query, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +45,13 @@ class JobsQuery(Query, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cluster: Annotated[Name, Meta(description="Only jobs of clusters of this name.")] = ""
     owner: Annotated[Name, Meta(description="Only jobs of the RayJob or RayService of this name.")] = ""
     status: Annotated[JobStatus, Meta(description="Only jobs of this status.")] | None = None
+    outcome: (
+        Annotated[
+            OutcomeName,
+            Meta(description="Only jobs that went like that; `running` with and without failures."),
+        ]
+        | None
+    ) = None
     since: Annotated[datetime, Meta(tz=True, description="Only of sessions that started then or later.")] | None = None
     until: Annotated[datetime, Meta(tz=True, description="Only of sessions that started before.")] | None = None
     text: Annotated[
@@ -54,9 +72,16 @@ class ListedJob(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     entrypoint: str
     metadata: dict[str, str]
-    outcome: Annotated[str, Meta(description="That of its report, where something failed in it; else empty.")]
+    outcome: Annotated[str, Meta(description="That of its report; by its status where nothing failed in it.")]
     failure: Annotated[str, Meta(description="Why it failed, in one line; empty where it did not.")]
-    is_provisional: Annotated[bool, Meta(description="That line is the job's own message: there is no report yet.")]
+    is_provisional: Annotated[
+        bool, Meta(description="There is no report yet: the outcome and that line are what the job itself says.")
+    ]
+    headline: Annotated[
+        HeadlineSummary | None,
+        Meta(description="What its report says first, where there is one and something failed."),
+    ]
+    failures: Annotated[tuple[FailureSummary, ...], Meta(description="What failed in it: the first is the root cause.")]
     tasks: Annotated[dict[str, int], Meta(description="Attempts of its tasks by their state, where they were counted.")]
     report: Annotated[str, Meta(description="Path of the page that says why it failed.")]
 
@@ -101,6 +126,7 @@ async def jobs_found(history: History, query: JobsQuery) -> FoundJobs:
         after=parse_jobs_place(query.after) if query.after else None,
         within=SessionFilter(query.namespace, query.cluster, query.owner, query.since, query.until, query.text),
         status=query.status or "",
+        outcomes=OUTCOMES[query.outcome] if query.outcome else (),
     )
     return await find_jobs(history, wanted)
 
@@ -137,6 +163,8 @@ def _listed_job(session: SessionId, job: JobSummary) -> ListedJob:
         outcome=job.outcome,
         failure=masked_text(job.failure),
         is_provisional=job.is_provisional,
+        headline=masked_value(job.headline),
+        failures=masked_value(job.failures),
         tasks=job.tasks,
         report=report_path(session, job.name or None),
     )

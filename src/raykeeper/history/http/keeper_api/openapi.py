@@ -59,7 +59,7 @@ def _inside(kind: inspect.Type) -> Iterator[inspect.Type]:
                 yield part.type
 
 
-API_VERSION = "1.0"
+API_VERSION = "1.1"
 """The second number grows with every operation, parameter or member that is added; the first one is in the path."""
 _IN_BRACES = re.compile(r"{(\w+)}")
 _REFERENCE = "#/components/schemas/{name}"
@@ -67,11 +67,14 @@ _JSON = "application/json"
 _TEXT_STATUSES = (401, 403)  # said before a request reaches the API, in the words of Ray's own dashboard
 _ALWAYS = (400, 401, 403, 500, 502, 503)
 _OF_PATHS = {
+    "fingerprint": "Of a kind of failure, as lists and reports name it.",
     "namespace": "Of the cluster; `local` outside Kubernetes.",
     "cluster": "Name of the RayCluster.",
     "session": "Ray's name of the session, or `latest` for the one that started last.",
     "job": "A job id, the submission id, or the name of its RayJob.",
     "rayjob": "Name of the RayJob.",
+    "node": "Ray's id of the node.",
+    "task": "A task id, in hex.",
 }
 
 
@@ -148,7 +151,20 @@ def operations_reference(operations: Sequence[Operation[Any]]) -> str:
     """Every operation with its parameters and the members of its answer, as Markdown."""
     document = openapi_document(operations)
     schemas = document["components"]["schemas"]
-    return "\n".join(_operation(path, item["get"], schemas) for path, item in document["paths"].items())
+    told = [_operation(path, item["get"], schemas) for path, item in document["paths"].items()]
+    answers = {operation.answer.__name__ for operation in operations}
+    return "\n".join([*told, *_objects({name: one for name, one in schemas.items() if name not in answers})])
+
+
+def _objects(schemas: Json) -> Iterator[str]:
+    """What answers are made of: objects with their members, words with their meaning."""
+    yield "## Objects\n"
+    for name, schema in sorted(schemas.items()):
+        yield f"### `{name}`\n"
+        if "enum" in schema:
+            yield f"{schema.get('description', '')} One of {_values(schema)}.\n".lstrip()
+        else:
+            yield "\n".join(_table_of_members(schema))
 
 
 def _operation(path: str, operation: Json, schemas: Json) -> str:
@@ -190,7 +206,12 @@ def _values(schema: Json) -> str:
 
 def _members(name: str, schema: Json) -> Iterator[str]:
     yield f"Answers `{name}`: {schema.get('description', '')}\n"
+    yield from _table_of_members(schema)
+
+
+def _table_of_members(schema: Json) -> Iterator[str]:
     yield "| member | values | meaning |\n|---|---|---|"
     for member, one in schema.get("properties", {}).items():
-        yield f"| `{member}` | {_values(one)} | {one.get('description', '')} |"
+        said = " ".join(str(one.get("description", "")).split()).replace("|", "\\|")
+        yield f"| `{member}` | {_values(one)} | {said} |"
     yield ""

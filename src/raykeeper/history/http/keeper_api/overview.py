@@ -13,6 +13,7 @@ from raykeeper.history.entities.job_list import find_job
 from raykeeper.history.errors import InvalidQuery, NotFound
 from raykeeper.history.http.keeper_api.operation import SESSION, Call, NoQuery, Operation, Query
 from raykeeper.history.ingest.sessions import SessionMissing
+from raykeeper.history.jobs_list.find import last_success
 from raykeeper.history.overview.compare import Run, compare, read_run
 from raykeeper.history.overview.driver_log import DriverLog, driver_log
 from raykeeper.history.overview.job import job_overview
@@ -74,7 +75,9 @@ class CompareQuery(Query, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def overview_of_session(context: SessionContext) -> SessionOverview:
-    return await context.remembered("session overview", lambda: session_overview(context))
+    return await context.remembered(
+        "session overview", lambda: session_overview(context), lambda overview: not overview.resources.unread_hours
+    )
 
 
 async def overview_of_job(context: SessionContext, job: str) -> JobOverview:
@@ -120,6 +123,27 @@ async def recent_sessions_beside(history: History, run: str) -> tuple[SessionId,
     page = await history.catalog.page(RECENT_SESSIONS + 1, wanted=SessionFilter(namespace=ref.namespace))
     others = [entry.id for entry in page.entries if entry.id.session != ref.session]
     return tuple(others[:RECENT_SESSIONS])
+
+
+async def last_success_before(history: History, run: str) -> tuple[RunRef, RunRef] | None:
+    """The last success of the script that a job ran, and that job; None for what is no job, or the first of its kind.
+
+    Raises InvalidQuery for what is no run.
+    """
+    ref = parse_run(run)
+    if ref.job is None:
+        return None
+    session = await history.resolve(SessionId(ref.namespace, ref.cluster, ref.session))
+    try:
+        job = await find_job(await history.open(session), ref.job)
+    except (SessionMissing, JobUnknown):
+        return None
+    found = await last_success(history, ref.namespace, job.entrypoint, job.started_at) if job.entrypoint else None
+    if found is None:
+        return None
+    there = found.entry.id
+    success = RunRef(there.namespace, there.cluster, there.session, found.job.name)
+    return success, replace(ref, session=session.session)
 
 
 async def _run(history: History, ref: RunRef) -> Run:

@@ -11,6 +11,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from raykeeper.history.http.keeper_api.clusters import CLUSTER_OPERATIONS
+from raykeeper.history.http.keeper_api.curves import CURVE_OPERATIONS
+from raykeeper.history.http.keeper_api.failures import FAILURE_OPERATIONS
 from raykeeper.history.http.keeper_api.jobs import JOB_OPERATIONS
 from raykeeper.history.http.keeper_api.openapi import openapi_document
 from raykeeper.history.http.keeper_api.operation import (
@@ -25,6 +27,7 @@ from raykeeper.history.http.keeper_api.overview import OVERVIEW_OPERATIONS, REPO
 from raykeeper.history.http.keeper_api.rayjobs import RAYJOB_OPERATIONS
 from raykeeper.history.http.keeper_api.search import SEARCH_OPERATIONS
 from raykeeper.history.http.keeper_api.sessions import SESSION_OPERATIONS
+from raykeeper.history.http.keeper_api.timeline import TIMELINE_OPERATIONS
 from raykeeper.history.http.responses import json_response
 from raykeeper.history.masking import masked, of_our_own
 from raykeeper.history.query.history import History
@@ -33,10 +36,13 @@ from raykeeper.layout.keys import SessionId
 OPERATIONS: tuple[Operation[Any], ...] = (
     *SESSION_OPERATIONS,
     *JOB_OPERATIONS,
+    *FAILURE_OPERATIONS,
     *REPORT_OPERATIONS,
     *CLUSTER_OPERATIONS,
     *RAYJOB_OPERATIONS,
     *OVERVIEW_OPERATIONS,
+    *CURVE_OPERATIONS,
+    *TIMELINE_OPERATIONS,
     *SEARCH_OPERATIONS,
 )
 

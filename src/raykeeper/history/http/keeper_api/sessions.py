@@ -10,11 +10,14 @@ from msgspec import Meta
 
 from raykeeper.history.http.keeper_api.operation import SESSION, Call, NoQuery, Operation, Query
 from raykeeper.history.ingest.sessions import SessionMissing
+from raykeeper.history.masking import masked_value
 from raykeeper.history.query.history import History
+from raykeeper.history.report.model import Outcome
 from raykeeper.history.store.catalog_entries import SessionFilter, parse_place
 from raykeeper.history.store.session_list import SessionList, SessionRow, SessionRows, SessionsRequest
 from raykeeper.history.store.session_state import State
 from raykeeper.history.urls import session_path
+from raykeeper.layout.summaries import HeadlineSummary
 
 PAGE_ROWS, PAGE_LIMIT = 50, 500
 NAME_CHARS = 300  # names in Kubernetes have at most 253
@@ -50,6 +53,12 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     owner_kind: str
     owner_name: str
     ray_version: str
+    outcome: Annotated[
+        str, Meta(description="How it went, in the words of reports; empty where it was not read to its end yet.")
+    ]
+    headline: Annotated[HeadlineSummary | None, Meta(description="What its report says first, if something failed.")]
+    jobs: Annotated[int | None, Meta(description="How many jobs it had; null where that is not known yet.")]
+    failed_jobs: Annotated[int, Meta(description="Of these, how many failed.")]
     path: Annotated[str, Meta(description="Of the session's pages on this server; the Ray dashboard is there.")]
 
 
@@ -65,7 +74,7 @@ class SessionsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_sessions(call: Call[SessionsQuery]) -> SessionsAnswer:
-    return _sessions_answer(await find_sessions(call.history, call.query))
+    return sessions_answer(await find_sessions(call.history, call.query))
 
 
 async def get_session(call: Call[NoQuery]) -> ListedSession:
@@ -74,7 +83,7 @@ async def get_session(call: Call[NoQuery]) -> ListedSession:
     if entry is None:
         raise SessionMissing(session)
     lists = SessionList(call.history.catalog, call.history.heartbeats)
-    return _listed_session(SessionRow(entry, await lists.state_of(entry)))
+    return listed_session(await lists.row_of(entry))
 
 
 async def find_sessions(history: History, query: SessionsQuery) -> SessionRows:
@@ -89,17 +98,19 @@ async def find_sessions(history: History, query: SessionsQuery) -> SessionRows:
     return await SessionList(history.catalog, history.heartbeats).rows(wanted)
 
 
-def _sessions_answer(found: SessionRows) -> SessionsAnswer:
+def sessions_answer(found: SessionRows) -> SessionsAnswer:
     return SessionsAnswer(
-        sessions=tuple(map(_listed_session, found.rows)),
+        sessions=tuple(map(listed_session, found.rows)),
         next=str(found.next_place) if found.next_place else None,
         is_cut=found.is_cut,
         unreadable=found.unreadable,
     )
 
 
-def _listed_session(row: SessionRow) -> ListedSession:
-    start = row.entry.start
+def listed_session(row: SessionRow) -> ListedSession:
+    """A running session is running, whatever was summed up of it before."""
+    start, summary = row.entry.start, row.summary
+    is_running = row.state is State.RUNNING
     return ListedSession(
         namespace=start.namespace,
         cluster=start.cluster,
@@ -111,6 +122,10 @@ def _listed_session(row: SessionRow) -> ListedSession:
         owner_kind=start.owner_kind,
         owner_name=start.owner_name,
         ray_version=start.ray_version,
+        outcome=State.RUNNING.value if is_running else summary.outcome if summary else "",
+        headline=masked_value(summary.headline) if summary else None,
+        jobs=len(summary.jobs) + summary.left_out if summary else None,
+        failed_jobs=sum(job.outcome == Outcome.FAILED for job in summary.jobs) if summary else 0,
         path=session_path(row.entry.id),
     )
 

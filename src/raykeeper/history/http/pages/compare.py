@@ -33,7 +33,7 @@ def compare_form_page(a: str = "", b: str = "", problem: str = "", others: Seque
     """Asks which runs; `problem` is why those two cannot be compared, `others` are sessions that may be meant."""
     said = note(problem, "bad") if problem else EMPTY
     body = join([said, _form(a, b), _others(a, others)])
-    return page_response(_TITLE, body, 400 if problem else 200, section="sessions")
+    return page_response(_TITLE, body, 400 if problem else 200, section="compare")
 
 
 def _others(a: str, others: Sequence[SessionId]) -> Html:
@@ -57,7 +57,7 @@ def compare_page(comparison: Comparison) -> HTMLResponse:
             _functions(comparison),
         ]
     )
-    return page_response(_TITLE, body, section="sessions")
+    return page_response(_TITLE, body, section="compare")
 
 
 def _form(a: str, b: str) -> Html:

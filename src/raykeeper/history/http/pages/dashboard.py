@@ -1,10 +1,11 @@
-"""Ray's own dashboard as files: from the installed `ray` package, which is not imported, or from a folder.
+"""Ray's own dashboard as files: of a folder, of the installed `ray` package, which is not imported, or of our wheel.
 
 Only files that were there at the start are served, by their names: no request is ever made into a path.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import mimetypes
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from raykeeper.history.http.responses import not_found_response
 
 INDEX = "index.html"
 _BUILD = Path("dashboard", "client", "build")
+_IN_OUR_WHEEL = Path(__file__).with_name("ray-dashboard") / "build"
+"""Not in a checkout; `make wheel` puts it there."""
 # Names under static/ carry a hash of their content, so a browser never needs to ask again.
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
@@ -55,11 +58,12 @@ NO_DASHBOARD = DashboardFiles({})
 
 
 def find_dashboard(folder: Path | None) -> DashboardFiles:
-    """The dashboard in that folder, or of the installed Ray; without files where there is none."""
-    folder = folder or _installed()
-    if folder is None or not folder.is_dir():
+    """The dashboard in that folder, else of the installed Ray, else of our wheel; without files where there is none."""
+    places = (folder,) if folder else (_installed(), _IN_OUR_WHEEL)
+    found = next((place for place in places if place and place.is_dir()), None)
+    if found is None:
         return DashboardFiles({})
-    root = folder.resolve()
+    root = found.resolve()
     return DashboardFiles(
         {
             path.relative_to(root).as_posix(): path
@@ -85,8 +89,11 @@ def _installed() -> Path | None:
 
 def _file_response(name: str, file: Path, request: Request) -> Response:
     stat = file.stat()
-    etag = f'"{stat.st_mtime_ns:x}-{stat.st_size:x}"'
-    caching = _FOR_EVER if name.startswith("static/") else _ASK_AGAIN
+    is_named_by_content = name.startswith("static/")
+    # Not by its time: in an image all files have the same, and a browser would keep the former version's start page.
+    version = str(stat.st_size) if is_named_by_content else hashlib.sha256(file.read_bytes()).hexdigest()
+    etag = f'"{version}"'
+    caching = _FOR_EVER if is_named_by_content else _ASK_AGAIN
     headers = {"ETag": etag, "Cache-Control": caching, "X-Content-Type-Options": "nosniff"}
     if etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.errors import InvalidQuery, NotFound
@@ -14,6 +15,7 @@ _TITLES = {
     502: "Access denied by storage",
     503: "Storage unavailable",
 }
+_PATH_CHARS = 200
 
 
 def _failed_page(error: Exception) -> Response | None:
@@ -29,6 +31,16 @@ def _failed_page(error: Exception) -> Response | None:
 
 def _bug_page() -> Response:
     return message_response("Internal error", "It is in the server's log, with what led to it.", 500)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person asks: browsers say so when they open an address, and at no other time."""
+    return "text/html" in request.headers.get("accept", "")
+
+
+def page_missing(request: Request) -> Response:
+    shown = request.url.path[:_PATH_CHARS]
+    return message_response("Page not found", f"There is no page {shown} here. It may have been moved.", 404)
 
 
 def _status(error: Exception) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from urllib.parse import urlencode
 
@@ -45,8 +45,36 @@ def link_with(path: str, given: Given, **changed: str) -> str:
     return f"{path}?{urlencode(wanted)}" if wanted else path
 
 
-def text_field(words: str, name: str, given: Given, kind: str = "text") -> Html:
-    return tag("label", words, tag("input", type=kind, name=name, value=given.get(name, ""), autocomplete="off"))
+def text_field(
+    words: str, name: str, given: Given, kind: str = "text", *, placeholder: str = "", options: Sequence[str] = ()
+) -> Html:
+    """A text, or one of the `options`, which are offered and not the only ones."""
+    known = f"{name}-options" if options else None
+    box = tag(
+        "input",
+        type=kind,
+        name=name,
+        value=given.get(name, ""),
+        autocomplete="off",
+        placeholder=placeholder or None,
+        list=known,
+    )
+    offered = tag("datalist", *(tag("option", value=option) for option in options), id=known) if known else EMPTY
+    return tag("label", words, box, offered)
+
+
+def chips(label: str, path: str, given: Given, name: str, options: Mapping[str, str]) -> Html:
+    """Links that choose one of a few values of a parameter; the first is the one that is meant without any."""
+    chosen = given.get(name, "")
+    items = (
+        tag("a", words, href=link_with(path, given, **{name: value, "after": ""}), aria_current=_current(value, chosen))
+        for value, words in options.items()
+    )
+    return tag("nav", tag("ul", *(tag("li", item) for item in items)), aria_label=label, class_="chips")
+
+
+def _current(value: str, chosen: str) -> str | None:
+    return "true" if value == chosen else None
 
 
 def choice(words: str, name: str, given: Given, options: Mapping[str, str]) -> Html:
@@ -56,8 +84,14 @@ def choice(words: str, name: str, given: Given, options: Mapping[str, str]) -> H
     return tag("label", words, tag("select", *items, name=name))
 
 
-def filter_form(path: str, label: str, fields: Iterable[Html], given: Given) -> Html:
-    """A form of these fields, with a way back to everything where something is asked for."""
+def filter_form(path: str, label: str, fields: Iterable[Html], given: Given, keeps: Sequence[str] = ()) -> Html:
+    """A form of these fields, with a way back to everything where something is asked for.
+
+    `keeps` are parameters that are chosen elsewhere on the page.
+    """
     everything = tag("a", "Show all", href=path) if set(given) - {"after"} else EMPTY
-    button = tag("button", "Show", type="submit")
-    return tag("form", *fields, button, everything, action=path, method="get", class_="filters", aria_label=label)
+    kept = (tag("input", type="hidden", name=name, value=given[name]) for name in keeps if name in given)
+    button = tag("button", "Apply", type="submit")
+    return tag(
+        "form", *fields, *kept, button, everything, action=path, method="get", class_="filters", aria_label=label
+    )

@@ -1,4 +1,4 @@
-"""The frame of our own pages: head, navigation, the way back, and what a page may load. Pure."""
+"""The frame of our own pages: head, header, the way back, and what a page may load. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 
 from raykeeper.history.http.pages.assets import asset_path
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
+from raykeeper.history.search.model import WORDS_CHARS
 from raykeeper.layout.keys import SessionId
 
 # Whatever a name in a bucket might smuggle in is not run, loaded or sent anywhere.
@@ -33,12 +34,14 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
-Section = Literal["sessions", "jobs", "search"]
+Section = Literal["jobs", "failures", "sessions", "compare", "search"]
 _SECTIONS: tuple[tuple[Section, str, str], ...] = (
-    ("sessions", "Sessions", "/"),
-    ("jobs", "Jobs", "/jobs"),
-    ("search", "Search", "/search"),
+    ("jobs", "Jobs", "/"),
+    ("failures", "Failures", "/failures"),
+    ("sessions", "Sessions", "/sessions"),
+    ("compare", "Compare", "/compare"),
 )
+"""The navigation. Searching has a box of its own beside it."""
 
 
 @dataclass(frozen=True)
@@ -50,28 +53,40 @@ class Crumb:
 
 
 def page_response(
-    title: str, body: Html, status: int = 200, *, section: Section | None = None, crumbs: Sequence[Crumb] = ()
+    title: str,
+    body: Html,
+    status: int = 200,
+    *,
+    section: Section | None = None,
+    crumbs: Sequence[Crumb] = (),
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
 ) -> HTMLResponse:
     """A whole page under a heading of its title.
 
-    `section` is marked in the navigation. `crumbs` are the pages above this one, outermost first.
+    `section` is marked in the navigation. `crumbs` are the pages above this one, outermost first. `styles` and
+    `scripts` are files of the folder `static/` that this page needs beside those of all pages; scripts are modules.
     """
     within = tag("main", _trail(crumbs, title), tag("h1", title), body, id="main")
-    return HTMLResponse(_document(title, join([_skip_link(), _header(section), within])), status, _HEADERS)
+    whole = join([_skip_link(), _header(section), within])
+    return HTMLResponse(_document(title, whole, styles, scripts), status, _HEADERS)
 
 
 def bare_response(title: str, body: Html, status: int = 200) -> HTMLResponse:
     """A page for somebody who may not go anywhere else yet."""
-    return HTMLResponse(_document(title, tag("main", tag("h1", title), body, id="main")), status, _HEADERS)
+    bar = tag("header", tag("span", "Raykeeper", class_="brand"), _theme_switch(), class_="site bare")
+    within = tag("main", tag("h1", title), body, id="main", class_="alone")
+    return HTMLResponse(_document(title, join([bar, within])), status, _HEADERS)
 
 
 def message_response(title: str, text: str, status: int) -> HTMLResponse:
-    """A page that says one thing, with the way back to the list."""
-    back = tag("p", tag("a", "All sessions", href="/"))
-    return page_response(title, join([tag("p", text), back]), status)
+    """A page that says one thing, with the ways back to the lists."""
+    ways = (tag("a", words, href=path) for _, words, path in _SECTIONS)
+    said = tag("section", tag("p", text), tag("p", join(ways, " · "), class_="ways"), class_="message")
+    return page_response(title, said, status)
 
 
-def _document(title: str, body: Html) -> str:
+def _document(title: str, body: Html, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -79,8 +94,9 @@ def _document(title: str, body: Html) -> str:
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{title} · Raykeeper"),
         tag("link", rel="icon", href=asset_path("keeper.svg"), type="image/svg+xml"),
-        tag("link", rel="stylesheet", href=asset_path("keeper.css")),
-        tag("script", type="module", src=asset_path("keeper.js")),
+        tag("script", src=asset_path("theme.js")),  # no module: it must run before the first paint
+        *(tag("link", rel="stylesheet", href=asset_path(name)) for name in ("keeper.css", *styles)),
+        *(tag("script", type="module", src=asset_path(name)) for name in ("keeper.js", *scripts)),
     )
     return f"<!doctype html>{tag('html', head, tag('body', body), lang='en')}"
 
@@ -95,7 +111,30 @@ def _header(current: Section | None) -> Html:
         for section, words, path in _SECTIONS
     )
     items = tag("ul", *(tag("li", link) for link in links))
-    return tag("header", tag("nav", items, aria_label="Raykeeper"), class_="site")
+    brand = tag("a", "Raykeeper", href="/", class_="brand")
+    nav = tag("nav", items, aria_label="Raykeeper")
+    return tag("header", brand, nav, _search_box(), _theme_switch(), class_="site")
+
+
+def _search_box() -> Html:
+    """Finds what was logged or raised anywhere, whatever its case."""
+    box = tag(
+        "input",
+        type="search",
+        name="text",
+        required=True,
+        maxlength=WORDS_CHARS,
+        placeholder="Search errors and logs",
+        aria_label="Search errors and logs of all sessions",
+        aria_keyshortcuts="/",
+    )
+    any_case = tag("input", type="hidden", name="ignore_case", value="true")
+    return tag("form", box, any_case, action="/search", method="get", role="search", class_="find")
+
+
+def _theme_switch() -> Html:
+    """Hidden until the script shows it: without one the system's theme counts."""
+    return tag("button", "", type="button", class_="theme", data_switches="theme", hidden=True)
 
 
 def _trail(crumbs: Sequence[Crumb], title: str) -> Html:
@@ -109,5 +148,5 @@ def _trail(crumbs: Sequence[Crumb], title: str) -> Html:
 def session_crumbs(session: SessionId) -> tuple[Crumb, ...]:
     """The way from the start page to whatever is about a session."""
     cluster = f"{session.namespace} / {session.cluster}"
-    only_these = f"/?namespace={quote(session.namespace, safe='')}&cluster={quote(session.cluster, safe='')}"
-    return Crumb("Sessions", "/"), Crumb(cluster, only_these)
+    only_these = f"/sessions?namespace={quote(session.namespace, safe='')}&cluster={quote(session.cluster, safe='')}"
+    return Crumb("Sessions", "/sessions"), Crumb(cluster, only_these)

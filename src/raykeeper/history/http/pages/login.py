@@ -8,20 +8,28 @@ from raykeeper.history.http.pages.frame import bare_response
 from raykeeper.history.http.pages.markup import EMPTY, join, tag
 from raykeeper.history.http.pages.widgets import note
 
+_ABOUT = "This history server shows jobs, logs and failure reports of Ray clusters to whoever has its token."
+_WHERE = (
+    "The token is the one that the server was started with: the content of --auth-token-file, or the variable "
+    "RAYKEEPER_AUTH_TOKEN. On Kubernetes it is in the Secret of the release; whoever installed Raykeeper can read it."
+)
+
 
 def login_page(next_path: str, *, was_wrong: bool = False) -> HTMLResponse:
     token = tag("input", type="password", name="token", autocomplete="current-password", autofocus=True, required=True)
     form = tag(
         "form",
         tag("input", type="hidden", name="next", value=next_path),
-        tag("label", "Token ", token),
-        tag("button", "Continue"),
+        tag("label", "Token", token),
+        tag("button", "Sign in", class_="main"),
         method="post",
         action="/login",
-        class_="filters",
+        class_="login",
     )
-    wrong = note("That was not the token.", "bad") if was_wrong else EMPTY
-    return bare_response("Ray sessions", join([wrong, form]), 403 if was_wrong else 401)
+    wrong = note("That is not the token of this server.", "bad") if was_wrong else EMPTY
+    where = tag("details", tag("summary", "Where do I find the token?"), tag("p", _WHERE))
+    body = join([tag("p", _ABOUT), wrong, form, where])
+    return bare_response("Sign in to Raykeeper", body, 403 if was_wrong else 401)
 
 
 def local_path(text: str) -> str:

@@ -7,8 +7,8 @@ from html import escape
 
 from raykeeper.history.masking import masked_text
 
-_VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "path", "rect", "circle", "line"})
-"""Elements without an end tag: HTML's own, and those of SVG that never hold others here."""
+_VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
+"""Elements without an end tag. SVG has none: a shape that is not closed would swallow those behind it."""
 _TOLD = frozenset({"title", "aria-label", "alt"})
 """Attributes that are read by people. Others are addresses, which must lead somewhere, and what somebody typed in."""
 

@@ -9,6 +9,14 @@ from datetime import datetime
 
 from starlette.responses import HTMLResponse
 
+from raykeeper.history.http.pages.evidence import (
+    EVIDENCE_CHARS,
+    address_links,
+    chain_part,
+    evidence_part,
+    excerpt_part,
+    log_href,
+)
 from raykeeper.history.http.pages.frame import Crumb, page_response, session_crumbs
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.http.pages.widgets import (
@@ -23,7 +31,19 @@ from raykeeper.history.http.pages.widgets import (
     table,
 )
 from raykeeper.history.masking import masked_text
-from raykeeper.history.report.model import Cause, Counts, Evidence, FailureGroup, JobOutcome, Outcome, Report, Unknown
+from raykeeper.history.report.model import (
+    Address,
+    Cause,
+    Confidence,
+    Counts,
+    Excerpt,
+    FailureGroup,
+    JobOutcome,
+    LogSlice,
+    Outcome,
+    Report,
+    Unknown,
+)
 from raykeeper.history.report.shape import how_often
 from raykeeper.history.report.unknowns import NOTHING_SEALED
 from raykeeper.history.report.unstarted import NO_SESSION
@@ -31,8 +51,10 @@ from raykeeper.history.text import counted, end_of
 from raykeeper.history.urls import job_path, overview_path, report_path, session_path
 from raykeeper.layout.keys import SessionId
 
+REPORT_STYLES: tuple[str, ...] = ("report.css",)
+"""Of pages with a report on them."""
 GROUPS_SHOWN = 12
-_CAUSE_CHARS = 1200
+_PLACES_SHOWN = 8
 _TITLE_CHARS = 300
 _TONES: dict[Outcome, Tone] = {
     Outcome.OK: "good",
@@ -42,6 +64,11 @@ _TONES: dict[Outcome, Tone] = {
     Outcome.RUNNING: "busy",
     Outcome.FAILING: "warn",
 }
+_SURE: dict[Confidence, Tone] = {
+    Confidence.CONFIRMED: "good",
+    Confidence.LIKELY: "warn",
+    Confidence.POSSIBLE: "quiet",
+}
 _HEADERS = ("Failure", "Times", "In", "First")
 
 
@@ -50,23 +77,48 @@ def why_failed(report: Report) -> Html:
     path = report_path(SessionId(report.namespace, report.cluster, report.session), report.job)
     counts = report.counts
     said = f" {counts.failures:,} of {counts.attempts:,} attempts failed. " if counts.attempts else " "
-    shown = badge("nothing is recorded") if report.is_blank else badge(report.outcome.value, _TONES[report.outcome])
-    whole = tag("p", shown, said, link("Full report", path))
-    return join([tag("h2", "Result"), whole, _short_cause(report.root_cause), _groups(report, path)])
+    whole = tag("p", outcome_badge(report), said, link("Full report", path))
+    return join([tag("h2", "Result"), whole, _answer(report, "h3", report.excerpts[:1]), _groups(report, path)])
 
 
-def _short_cause(cause: Cause | None) -> Html:
-    if cause is None:
+def outcome_badge(report: Report) -> Html:
+    return badge("nothing is recorded") if report.is_blank else badge(report.outcome.value, _TONES[report.outcome])
+
+
+def _answer(report: Report, heading: str, excerpts: Iterable[Excerpt]) -> Html:
+    """The headline, the lines that matter, and what followed."""
+    headline, session = report.headline, _session(report)
+    if headline is None:
         return EMPTY
-    at = join([", ", moment(cause.at)]) if cause.at else EMPTY
-    evidence = [tag("pre", end_of(masked_text(fact.text), _CAUSE_CHARS)) for fact in cause.evidence[:1]]
-    title = tag(
-        "p",
-        tag("strong", masked_text(cause.title)[:_TITLE_CHARS]),
-        " ",
-        tag("span", "(", cause.confidence.value, at, ")"),
+    where = headline.where
+    place = tag("code", f"{where.text}{f' in {where.function}' if where.function else ''}") if where else EMPTY
+    sure = badge(headline.confidence.value, _SURE[headline.confidence])
+    about = join([part for part in (place, headline.what) if part], " · ")
+    cause = report.root_cause
+    return tag(
+        "section",
+        tag("p", "Root cause", class_="eyebrow"),
+        tag(heading, headline.text),
+        tag("p", about, " ", sure, " ", quiet(headline.basis), _at(cause.at if cause else None)),
+        tag("p", headline.then) if headline.then else EMPTY,
+        *(excerpt_part(one, session, report.job or "") for one in excerpts),
+        chain_part(report.steps, session, report.job or ""),
+        _root_evidence(report, session),
+        class_="panel bad cause",
     )
-    return tag("section", tag("h3", "Root cause"), title, *evidence, class_="panel bad")
+
+
+def _root_evidence(report: Report, session: SessionId) -> Html:
+    """What the root cause rests on, in the words of Ray and Kubernetes: all frames of a traceback too."""
+    cause = report.root_cause
+    if cause is None or not cause.evidence:
+        return EMPTY
+    job = report.job or ""
+    links = {str(one): one for fact in cause.evidence for one in address_links(fact.address, session, job)}
+    shown = join(list(links.values())[:_PLACES_SHOWN], " · ")
+    places = tag("p", quiet("Evidence "), shown, class_="places") if links else EMPTY
+    said = tag("summary", "What Ray says, with all frames")
+    return join([places, tag("details", said, evidence_part(cause.evidence, session, job))])
 
 
 def _groups(report: Report, path: str) -> Html:
@@ -101,7 +153,7 @@ _JOB_HEADERS = ("Job", "Status", "Started", "Ended", "Exit code")
 _RECOVERED = "Succeeded: every failure was recovered by a retry."
 _NOTHING_RAN = "Nothing is recorded that could have failed."
 _NOT_YET = "Not started so far; nothing has failed."
-_EVIDENCE_CHARS, _MESSAGE_CHARS = 1500, 6000  # fifty groups stay a page of some 200 kB
+_MESSAGE_CHARS = 6000  # fifty groups stay a page of some 200 kB
 
 
 def report_page(report: Report) -> HTMLResponse:
@@ -110,20 +162,25 @@ def report_page(report: Report) -> HTMLResponse:
     crumbs = session_crumbs(session)
     if report.job:
         crumbs = (*crumbs, Crumb(report.session, report_path(session)))
-    return page_response(what, report_body(report), section="sessions", crumbs=crumbs)
+    return page_response(what, report_body(report), section="sessions", crumbs=crumbs, styles=REPORT_STYLES)
 
 
 def report_body(report: Report) -> Html:
     """All of the report but its heading; other pages about the job show it too."""
-    groups = (_group(group, report) for group in report.groups)
+    return join([_verdict(report), why_body(report), _jobs(report)])
+
+
+def why_body(report: Report, seen: Html = EMPTY) -> Html:
+    """The answer, whether it was seen before, what else failed, and what nobody knows."""
+    lasting_first = sorted(report.groups, key=lambda group: group.failures <= group.recovered)
     parts = (
-        _verdict(report),
-        _root_cause(report.root_cause),
-        _unknown(report.unknown),
-        _jobs(report),
+        _answer(report, "h2", report.excerpts),
+        seen,
         _causes(report),
+        *(_group(group, report) for group in lasting_first),
+        _unknown(report.unknown),
     )
-    return join([*parts, *groups])
+    return join(parts)
 
 
 def _session(report: Report) -> SessionId:
@@ -147,20 +204,13 @@ def _elsewhere(report: Report) -> Html:
     session = _session(report)
     links = [link("Session", overview_path(session)), link("Ray dashboard", session_path(session))]
     if report.job:
-        links.insert(0, link("Timeline and log", job_path(session, report.job)))
+        links.insert(0, link("Job", job_path(session, report.job)))
     return join(links, " · ")
 
 
 def _attempts(counts: Counts) -> str:
     hidden = f", {counts.recovered:,} of them recovered by a retry" if counts.recovered else ""
     return f" {counts.failures:,} of {counts.attempts:,} attempts failed{hidden}."
-
-
-def _root_cause(cause: Cause | None) -> Html:
-    if cause is None:
-        return EMPTY
-    said = tag("p", tag("strong", cause.title), " (", _confidence(cause), ")")
-    return tag("section", tag("h2", "Root cause"), said, _evidence(cause.evidence), class_="panel bad")
 
 
 def _confidence(cause: Cause) -> Html:
@@ -182,7 +232,7 @@ def _jobs(report: Report) -> Html:
 
 def _job_row(job: JobOutcome, linked_in: SessionId | None) -> tuple[str, ...]:
     name = job.submission_id or job.job_id or ""
-    shown = link(name, report_path(linked_in, name)) if linked_in and name else name
+    shown = link(name, job_path(linked_in, name)) if linked_in and name else name
     return (
         join([shown, tag("br"), quiet(job.entrypoint)]),
         status_badge(job.status),
@@ -193,9 +243,10 @@ def _job_row(job: JobOutcome, linked_in: SessionId | None) -> tuple[str, ...]:
 
 
 def _causes(report: Report) -> Html:
-    """What else went wrong, in the report's order."""
+    """All that went wrong, in the report's order; one alone is the root cause."""
     rows = [tag("li", cause.title, " ", tag("span", *_aside(cause), class_="quiet")) for cause in report.causes]
-    return join([tag("h2", "All causes"), tag("ol", *rows)]) if rows else EMPTY
+    is_told = not rows or (len(rows) == 1 and report.headline)
+    return EMPTY if is_told else join([tag("h2", "All causes"), tag("ol", *rows)])
 
 
 def _aside(cause: Cause) -> tuple[str, ...]:
@@ -213,31 +264,39 @@ def _group(group: FailureGroup, report: Report) -> Html:
         tag("h2", group.title),
         tag("p", how_often, moment(group.first_at), " to ", moment(group.last_at), where),
         tag("p", f"Because: {report.causes[group.cause].title} ({group.confidence})"),
-        _example(group),
+        _example(group, report),
         id=f"f-{group.fingerprint}",
+        class_="failure recovered" if group.failures <= group.recovered else "failure",
     )
 
 
-def _example(group: FailureGroup) -> Html:
+def _example(group: FailureGroup, report: Report) -> Html:
     example = group.example
     if example is None:
         return EMPTY
-    where = f"task {example.task_id}, worker {example.worker_id or 'none'}, node {example.node_id or 'none'}"
-    logs = (join([tag("p", quiet(log.file)), tag("pre", end_of(log.text, _EVIDENCE_CHARS))]) for log in example.logs)
+    session, job = _session(report), report.job or ""
+    where = Address(
+        job=job,
+        task_id=example.task_id,
+        attempt_number=example.attempt_number,
+        actor_id=example.actor_id or "",
+        node_id=example.node_id or "",
+    )
+    logs = (
+        join([tag("p", link(log.file, _slice_href(log, session))), tag("pre", end_of(log.text, EVIDENCE_CHARS))])
+        for log in example.logs
+    )
     return tag(
         "details",
         tag("summary", f"First: {example.name}, attempt {example.attempt_number}"),
-        tag("p", quiet(where)),
+        tag("p", join(address_links(where, session, job), " · ")),
         tag("pre", end_of(example.message, _MESSAGE_CHARS)),
         *logs,
     )
 
 
-def _evidence(evidence: Iterable[Evidence]) -> Html:
-    return join(
-        join([tag("p", fact.source, _at(fact.at), class_="quiet"), tag("pre", end_of(fact.text, _EVIDENCE_CHARS))])
-        for fact in evidence
-    )
+def _slice_href(log: LogSlice, session: SessionId) -> str:
+    return log_href(Address(node_id=log.node_id, file=log.file, offset=log.offset, line=log.line), session)
 
 
 def _at(time: datetime | None) -> Html:

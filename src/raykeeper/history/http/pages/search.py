@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Annotated, TypeVar
-from urllib.parse import urlencode
+from typing import TypeVar
 
 import msgspec
-from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from raykeeper.history.errors import InvalidQuery
-from raykeeper.history.http.keeper_api.operation import Query
 from raykeeper.history.http.keeper_api.search import (
     HITS,
     SECONDS,
@@ -23,46 +20,15 @@ from raykeeper.history.http.keeper_api.search import (
     search_in_session,
     search_in_sessions,
 )
-from raykeeper.history.http.keeper_api.sessions import Name
 from raykeeper.history.http.pages.forms import Given, choice, given_parameters, link_with, page_query, text_field
 from raykeeper.history.http.pages.frame import Crumb, page_response, session_crumbs
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
-from raykeeper.history.http.pages.widgets import Tone, badge, facts, link, moment, note, nothing, pager, quiet
+from raykeeper.history.http.pages.widgets import Tone, badge, link, moment, note, nothing, pager, quiet
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
 from raykeeper.history.search.model import WORDS_CHARS, Hit, Line, SearchAnswer, SessionsSearchAnswer, Unsearched
-from raykeeper.history.search.passages import LogPart, ShownLine, read_part
-from raykeeper.history.urls import log_path, overview_path, search_path, session_path
+from raykeeper.history.urls import overview_path, search_path
 from raykeeper.layout.keys import SessionId
-
-
-def _log_part_page(session: SessionId, part: LogPart) -> HTMLResponse:
-    crumbs = (*session_crumbs(session), Crumb(session.session, overview_path(session)))
-    lines = tag("pre", join(map(_log_line, part.lines), "\n")) if part.lines else nothing("The log is empty here.")
-    about = facts([("Node", part.node_id), ("Bytes", f"{part.size:,}"), ("More", join(_links(session, part), " · "))])
-    return page_response(part.file, join([about, lines, _log_pager(session, part)]), section="search", crumbs=crumbs)
-
-
-def _log_line(line: ShownLine) -> Html:
-    return tag("mark", line.text or " ", id="here") if line.is_hit else join([line.text])
-
-
-def _links(session: SessionId, part: LogPart) -> list[Html]:
-    links = [link("Search in this session", search_path(session))]
-    if part.is_newest:
-        name = part.file.rpartition("/")[2]
-        whole = {"node_id": part.node_id, "filename": part.file, "lines": -1, "download_filename": name}
-        links.append(link("Download the whole log", f"{session_path(session)}api/v0/logs/file?{urlencode(whole)}"))
-    return links
-
-
-def _log_pager(session: SessionId, part: LogPart) -> Html:
-    earlier, later = (
-        None if at is None else log_path(session, part.node_id, part.file, part.generation, at)
-        for at in (part.earlier, part.later)
-    )
-    return pager(first=earlier, following=later, words=("Earlier", "Later"))
-
 
 ALL_PATH = "/search"
 _KINDS = {"": "everything", "error": "errors", "event": "events", "log": "logs"}
@@ -222,15 +188,6 @@ _CONTEXT_LIMIT = 4  # thirty hits of nine lines of 400 characters: a page stays 
 W = TypeVar("W", bound=WordsQuery)
 
 
-class LogPartQuery(Query, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which part of which log."""
-
-    node: Annotated[Name, Meta(min_length=1)]
-    file: Annotated[str, Meta(min_length=1, max_length=4096)]  # as long as a path may be
-    generation: Name = ""
-    at: Annotated[int, Meta(ge=0, le=2**62)] = 0
-
-
 async def get_session_search_page(request: Request, context: SessionContext, history: History) -> Response:
     """What was found; without words, or with what cannot be looked for, the form that asks for them."""
     session = context.session.id
@@ -254,14 +211,6 @@ async def get_search_page(request: Request, history: History) -> Response:
     except InvalidQuery as exc:
         return _sessions_search_page(given, None, _sentence(exc), 400)
     return _sessions_search_page(given, answer)
-
-
-async def get_log_part_page(request: Request, context: SessionContext, history: History) -> Response:
-    given = given_parameters(request.query_params.multi_items(), LogPartQuery)
-    query = page_query(given, LogPartQuery)
-    session = context.session.id
-    part = await read_part(history.logs, session, query.node, query.file, query.generation, query.at)
-    return _log_part_page(session, part)
 
 
 def _for_page(query: W) -> W:

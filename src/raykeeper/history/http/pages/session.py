@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse
 
 from raykeeper.history.http.pages.frame import page_response, session_crumbs
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
-from raykeeper.history.http.pages.report import why_failed
+from raykeeper.history.http.pages.report import REPORT_STYLES, why_failed
 from raykeeper.history.http.pages.task_tables import functions_section, resources_section, tasks_section
 from raykeeper.history.http.pages.timeline_svg import Scale, Series, axis, chart, lanes
 from raykeeper.history.http.pages.widgets import (
@@ -65,7 +65,9 @@ def session_page(overview: SessionOverview, report: Report) -> HTMLResponse:
             functions_section(overview.functions),
         ]
     )
-    response = page_response(about.session, body, section="sessions", crumbs=session_crumbs(session))
+    response = page_response(
+        about.session, body, section="sessions", crumbs=session_crumbs(session), styles=REPORT_STYLES
+    )
     if about.unread_bytes:
         response.headers["Refresh"] = str(_REFRESH_SECONDS)
     return response

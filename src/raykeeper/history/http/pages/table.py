@@ -7,34 +7,43 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from raykeeper.history.errors import InvalidQuery, NotFound
+from raykeeper.history.errors import InvalidQuery
 from raykeeper.history.http.keeper_api.overview import (
-    SEARCH_CHARS,
     comparison_of,
-    log_of_job,
-    overview_of_job,
+    last_success_before,
     overview_of_session,
     recent_sessions_beside,
     report_of,
 )
 from raykeeper.history.http.pages.compare import compare_form_page, compare_page
-from raykeeper.history.http.pages.job import job_page
-from raykeeper.history.http.pages.jobs import list_all_jobs
+from raykeeper.history.http.pages.failures import (
+    FAILURES_PATH,
+    get_failure_kind,
+    list_failure_kinds,
+    post_failure_note,
+)
+from raykeeper.history.http.pages.job import get_job_markdown, get_job_page
+from raykeeper.history.http.pages.jobs import get_home, list_all_jobs
+from raykeeper.history.http.pages.log_tail import get_log_tail
+from raykeeper.history.http.pages.log_viewer import get_log_of, get_log_page
 from raykeeper.history.http.pages.report import report_page
-from raykeeper.history.http.pages.search import get_log_part_page, get_search_page, get_session_search_page
+from raykeeper.history.http.pages.search import get_search_page, get_session_search_page
 from raykeeper.history.http.pages.session import session_page
-from raykeeper.history.http.pages.start import (
+from raykeeper.history.http.pages.sessions import (
+    SESSIONS_PATH,
     add_slash,
     get_cluster_page,
     get_rayjob_page,
     list_sessions,
     redirect_to_latest,
 )
+from raykeeper.history.http.pages.timeline import get_timeline_page
 from raykeeper.history.http.routing import NEWEST, SESSION_PATH
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
+from raykeeper.history.urls import compare_path
 
 
 @dataclass(frozen=True)
@@ -45,8 +54,8 @@ class SessionPage:
     answer: Callable[[Request, SessionContext, History], Awaitable[Response]]
 
 
-async def _get_report_page(request: Request, context: SessionContext, _: History) -> Response:
-    return report_page(await report_of(context, request.path_params.get("job")))
+async def _get_report_page(_: Request, context: SessionContext, __: History) -> Response:
+    return report_page(await report_of(context, None))
 
 
 async def _get_session_page(_: Request, context: SessionContext, __: History) -> Response:
@@ -54,23 +63,18 @@ async def _get_session_page(_: Request, context: SessionContext, __: History) ->
     return session_page(overview, report)
 
 
-async def _get_job_page(request: Request, context: SessionContext, _: History) -> Response:
-    job, search = request.path_params["job"], request.query_params.get("search", "")[:SEARCH_CHARS]
-    report = await report_of(context, job)
-    try:
-        overview, log = await asyncio.gather(overview_of_job(context, job), log_of_job(context, job, search))
-    except NotFound:  # a RayJob that never got as far as a job of Ray has a report all the same
-        return report_page(report)
-    return job_page(overview, report, log)
-
-
 SESSION_PAGES = (
     SessionPage("/overview", _get_session_page),
-    SessionPage("/job/{job}", _get_job_page),
+    SessionPage("/job/{job}", get_job_page),
+    SessionPage("/job/{job}/report.md", get_job_markdown),
+    SessionPage("/job/{job}/{tab}", get_job_page),
+    SessionPage("/timeline", get_timeline_page),
     SessionPage("/search", get_session_search_page),
-    SessionPage("/log", get_log_part_page),
+    SessionPage("/log", get_log_page),
+    SessionPage("/log/of", get_log_of),
+    SessionPage("/log/tail", get_log_tail),
     SessionPage("/report", _get_report_page),
-    SessionPage("/report/{job}", _get_report_page),
+    SessionPage("/report/{job}", get_job_page),
 )
 
 
@@ -78,23 +82,34 @@ SESSION_PAGES = (
 class SitePage:
     path: str
     answer: Callable[[Request, History], Awaitable[Response]]
+    method: str = "GET"
 
 
 async def _get_compare_page(request: Request, history: History) -> Response:
-    """Two runs; without both, or where they cannot be compared, the form that asks for them."""
+    """Two runs; of one job alone, with the last success of the same script.
+
+    Without both, or where they cannot be compared, the form that asks for them.
+    """
     a, b = (request.query_params.get(name, "").strip() for name in ("a", "b"))
-    if not (a and b):
-        return compare_form_page(a, b, others=await recent_sessions_beside(history, a))
     try:
+        if a and not b and (pair := await last_success_before(history, a)):
+            success, job = pair
+            return RedirectResponse(compare_path(str(success), str(job)), 302)
+        if not (a and b):
+            return compare_form_page(a, b, others=await recent_sessions_beside(history, a))
         return compare_page(await comparison_of(history, a, b))
     except InvalidQuery as exc:
         return compare_form_page(a, b, str(exc))
 
 
 SITE_PAGES = (
-    SitePage("/", list_sessions),
+    SitePage("/", get_home),
+    SitePage(SESSIONS_PATH, list_sessions),
     SitePage("/select_cluster", list_sessions),
     SitePage("/jobs", list_all_jobs),
+    SitePage(FAILURES_PATH, list_failure_kinds),
+    SitePage(f"{FAILURES_PATH}/{{fingerprint}}", get_failure_kind),
+    SitePage(f"{FAILURES_PATH}/{{fingerprint}}/note", post_failure_note, method="POST"),
     SitePage("/compare", _get_compare_page),
     SitePage("/search", get_search_page),
     SitePage("/clusters/{namespace}/{cluster}", get_cluster_page),

@@ -68,13 +68,6 @@ def resources_section(resources: Resources) -> Html:
     return join([heading, _numbers("Resource-hours", _RESOURCE_HEADERS, rows), tag("p", quiet(told))])
 
 
-def asked_section(resources: Resources) -> Html:
-    """Of a job, which has no machines of its own."""
-    rows = [(_resource_name(row), hours_in_words(row.asked)) for row in resources.rows]
-    shown = _numbers("Resource-hours", _RESOURCE_HEADERS[:2], rows)
-    return join([tag("h2", "Resource-hours"), shown])
-
-
 def _numbers(caption: str, headers: Sequence[str], rows: Iterable[Sequence[str]], name: str = "") -> Html:
     """A table of names and numbers."""
     return table(caption, headers, rows, name=name, hides_caption=True, numbers=headers[1:])

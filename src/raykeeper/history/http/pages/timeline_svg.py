@@ -165,4 +165,5 @@ def _key(layers: Sequence[Series]) -> Html:
 
 
 def _number(value: float) -> str:
-    return f"{ceil(value):,}" if value >= 10 else f"{value:.3g}"
+    """Whole, as tasks and nodes are; what is shown may be a mean over a part of the time."""
+    return f"{ceil(value):,}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
+from raykeeper.history.report.model import Outcome
 from raykeeper.history.store.session_state import State
+from raykeeper.history.text import ago_in_words, length_in_words
 
 Tone = Literal["good", "bad", "warn", "busy", "quiet"]
 _STATES: dict[State, Tone] = {State.RUNNING: "busy", State.ENDED: "quiet", State.CRASHED: "bad", State.UNKNOWN: "quiet"}
 _STATUSES: dict[str, Tone] = {"SUCCEEDED": "good", "FAILED": "bad", "STOPPED": "warn", "RUNNING": "busy"}
-_UNBROKEN = "\u00a0"  # a number stays beside its unit
+
+_BAR, _LEAST_BAR = 120, 3
 
 
 def table(
@@ -71,6 +74,54 @@ def status_badge(status: str) -> Html:
     return badge(status.lower(), _STATUSES.get(status, "quiet"))
 
 
+_OUTCOMES: dict[str, tuple[str, Tone]] = {
+    Outcome.OK: ("Succeeded", "good"),
+    Outcome.FAILED: ("Failed", "bad"),
+    Outcome.WITH_FAILURES: ("With failures", "warn"),
+    Outcome.STOPPED: ("Stopped", "quiet"),
+    Outcome.RUNNING: ("Running", "busy"),
+    Outcome.FAILING: ("Running, failing", "warn"),
+}
+
+
+def outcome_badge(outcome: str) -> Html:
+    """How a job or a session went."""
+    words, tone = _OUTCOMES.get(outcome, ("Not read yet", "quiet"))
+    return badge(words, tone)
+
+
+def task_bar(tasks: Mapping[str, int]) -> Html:
+    """How many attempts there are, and what became of them: done, failed, at work, waiting. Failed ones always show."""
+    total = sum(tasks.values())
+    if not total:
+        return EMPTY
+    failed, done, running = (tasks.get(state, 0) for state in ("FAILED", "FINISHED", "RUNNING"))
+    said = f"{total:,}{f' · {failed:,} failed' if failed else ''}"
+    parts: tuple[tuple[Tone, int], ...] = (
+        ("bad", failed),
+        ("busy", running),
+        ("good", done),
+        ("quiet", total - failed - done - running),
+    )
+    widths = [max(_LEAST_BAR, _BAR * number / total) if number else 0 for _, number in parts]
+    scale, left, bars = _BAR / sum(widths), 0.0, list[Html]()
+    for (tone, number), width in zip(parts, widths, strict=True):
+        if number:
+            bars.append(tag("rect", x=f"{left:.1f}", y="0", width=f"{width * scale:.1f}", height="8", class_=tone))
+        left += width * scale
+    label = f"{total:,} attempts, {failed:,} failed"
+    picture = tag(
+        "svg", *bars, class_="bar", viewBox=f"0 0 {_BAR} 8", preserveAspectRatio="none", role="img", aria_label=label
+    )
+    return join([picture, quiet(said)])
+
+
+def next_steps(words: str, steps: Iterable[tuple[str, str]]) -> Html:
+    """In the place of an empty list: what would be here, and the commands that bring it."""
+    shown = tag("dl", *(tag("div", tag("dt", what), tag("dd", tag("code", command))) for what, command in steps))
+    return tag("div", tag("p", words), shown, class_="nothing")
+
+
 def moment(time: datetime | None) -> Html:
     """A time in UTC; the script tells it in the zone of whoever reads."""
     if time is None:
@@ -79,19 +130,18 @@ def moment(time: datetime | None) -> Html:
     return tag("time", f"{utc:%Y-%m-%d %H:%M:%S} UTC", datetime=utc.isoformat())
 
 
+def ago(time: datetime | None, now: datetime) -> Html:
+    """How long ago it was, with the time itself as its title."""
+    if time is None:
+        return EMPTY
+    utc = time.astimezone(UTC)
+    title = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    return tag("time", ago_in_words(now - utc), datetime=utc.isoformat(), title=title, data_ago=True)
+
+
 def duration(length: timedelta | None) -> str:
-    """How long something took, in the two largest units."""
-    if length is None:
-        return ""
-    seconds = max(0.0, length.total_seconds())
-    if seconds < 10:
-        return f"{seconds:.1f}{_UNBROKEN}s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    units = ((days, "d"), (hours, "h"), (minutes, "min"), (rest, "s"))
-    first = next((place for place, (number, _) in enumerate(units) if number), len(units) - 1)
-    return _UNBROKEN.join(f"{number}{_UNBROKEN}{unit}" for number, unit in units[first : first + 2] if number)
+    """How long something took; empty where nobody knows."""
+    return "" if length is None else length_in_words(length)
 
 
 def link(words: str, href: str) -> Html:

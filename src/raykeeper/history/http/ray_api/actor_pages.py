@@ -14,7 +14,7 @@ from starlette.responses import Response
 from raykeeper.history.entities import cluster_end
 from raykeeper.history.entities.actors import exit_detail
 from raykeeper.history.entities.nodes import POLLED, WorkerCounters, last_counters
-from raykeeper.history.entities.ray_json import camel_keys, optional_json
+from raykeeper.history.entities.ray_json import camel_keys, json_amounts, json_object, optional_json
 from raykeeper.history.http.ray_api.captured import CAPTURED_ACTORS, captured_rows, has_events
 from raykeeper.history.http.responses import cached_response, dashboard_response
 from raykeeper.history.query.cache import polled_at, tables_version
@@ -65,7 +65,7 @@ async def read_actors(
     context: SessionContext, column: Literal["actor_id", "node_id"] = "actor_id", values: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     """All actors by id, or those with one of these values."""
-    counters = last_counters(context)
+    counters = await last_counters(context)
     captured = await captured_rows(context, CAPTURED_ACTORS)
     if captured is not None:
         rows = [_captured_actor(row) for row in captured if values is None or row[column] in values]
@@ -102,8 +102,8 @@ def _logical_actor(row: Row, counters: WorkerCounters) -> dict[str, Any]:
         "reprName": row["repr_name"] or "",
         "actorClass": row["class_name"],
         "exitDetail": exit_detail(optional_json(row["death_cause"])),
-        "requiredResources": asked_resources(optional_json(row["required_resources"]) or {}),
-        "labelSelector": optional_json(row["label_selector"]) or {},
+        "requiredResources": asked_resources(json_amounts(row["required_resources"])),
+        "labelSelector": json_object(row["label_selector"]),
     }
     if row["placement_group_id"]:
         actor["placementGroupId"] = row["placement_group_id"]

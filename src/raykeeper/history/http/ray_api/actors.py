@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.entities import cluster_end
-from raykeeper.history.entities.ray_json import optional_json, protobuf_json
+from raykeeper.history.entities.ray_json import json_amounts, json_object, protobuf_json
 from raykeeper.history.errors import InvalidQuery, Unanswerable
 from raykeeper.history.http.ray_api.captured import CAPTURED_ACTORS, captured_page
 from raykeeper.history.http.ray_api.listing import TableList, list_answer, list_table
@@ -114,7 +114,7 @@ def _detailed_actor(row: Row) -> dict[str, Any]:
     return {
         **_listed_actor(row),
         "serialized_runtime_env": row["serialized_runtime_env"] or "",
-        "required_resources": optional_json(row["required_resources"]) or {},
+        "required_resources": json_amounts(row["required_resources"]),
         "death_cause": protobuf_json(row["death_cause"]),
         "is_detached": row["is_detached"],
         "placement_group_id": row["placement_group_id"],
@@ -123,7 +123,7 @@ def _detailed_actor(row: Row) -> dict[str, Any]:
         "num_restarts_due_to_lineage_reconstruction": str(_restarts(row, "LINEAGE_RECONSTRUCTION")),
         "num_restarts_due_to_node_preemption": str(_restarts(row, "NODE_PREEMPTION")),
         "call_site": row["call_site"] or None,
-        "label_selector": optional_json(row["label_selector"]) or {},
+        "label_selector": json_object(row["label_selector"]),
         "fallback_strategy": protobuf_json(row["fallback_strategy"]),
     }
 

@@ -6,11 +6,12 @@ in memory by the rules that the tables are filtered by.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from raykeeper.history.entities.missing_gcs_events import INFERRED_LISTS, WARNING, inferred_rows
-from raykeeper.history.entities.polled import polled_rows
+from raykeeper.history.entities.polled import has_polled_rows, polled_rows
 from raykeeper.history.entities.tasks import LISTED_COLUMNS
 from raykeeper.history.http.ray_api.listing import list_rows
 from raykeeper.history.http.ray_api.state_query import Columns, StateQuery
@@ -54,7 +55,7 @@ CAPTURED_WORKERS = CapturedList(
 
 async def captured_rows(context: SessionContext, captured: CapturedList) -> list[Row] | None:
     """All rows of a list that events tell nothing of, captured or inferred; None where there are none, or events."""
-    rows = polled_rows(context.session, captured.name, captured.identity)
+    rows = await asyncio.to_thread(polled_rows, context.session, captured.name, captured.identity)
     if rows is None and captured.name not in INFERRED_LISTS:
         return None  # without a look at the table: that of tasks is not fetched for this
     if await has_events(context, captured):
@@ -79,5 +80,5 @@ async def captured_page(
     listed = list_rows(
         rows, query, columns, tuple(shown), key=lambda row: tuple(row[name] for name in captured.identity)
     )
-    is_inferred = polled_rows(context.session, captured.name, captured.identity) is None
+    is_inferred = not has_polled_rows(context.session, captured.name)
     return replace(listed, warnings=(WARNING,)) if is_inferred else listed

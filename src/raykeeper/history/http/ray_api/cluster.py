@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.entities.cluster import METADATA, version
-from raykeeper.history.http.responses import dashboard_response, json_response
+from raykeeper.history.http.responses import dashboard_response, json_response, polled_response
 from raykeeper.history.masking import masked
 from raykeeper.history.query.context import SessionContext
 
@@ -26,16 +26,16 @@ class Timezone(msgspec.Struct, frozen=True):
 
 
 async def get_timezone(_: Request, context: SessionContext) -> Response:
-    return json_response(masked(_head_timezone(context)))
+    return json_response(masked(await _head_timezone(context)))
 
 
-def _head_timezone(context: SessionContext) -> Timezone:
+async def _head_timezone(context: SessionContext) -> Timezone:
     """As the head said; UTC where it never did."""
-    return context.polled_body(TIMEZONE, Timezone) or Timezone()
+    return await context.polled_body(TIMEZONE, Timezone) or Timezone()
 
 
-def utc_offset(context: SessionContext) -> timedelta:
-    match = _OFFSET.fullmatch(_head_timezone(context).offset)
+async def utc_offset(context: SessionContext) -> timedelta:
+    match = _OFFSET.fullmatch((await _head_timezone(context)).offset)
     if match is None:
         return timedelta()
     distance = timedelta(hours=int(match[2]), minutes=int(match[3]))
@@ -43,7 +43,7 @@ def utc_offset(context: SessionContext) -> timedelta:
 
 
 async def get_version(_: Request, context: SessionContext) -> Response:
-    return json_response(masked(version(context)))
+    return json_response(masked(await version(context)))
 
 
 STATUS = "/api/cluster_status"
@@ -52,9 +52,9 @@ CLUSTER_ID = "/cluster_id"
 
 
 async def get_cluster_metadata(_: Request, context: SessionContext) -> Response:
-    polled = context.polled_body(METADATA, dict[str, Any])
+    polled = await context.polled_body(METADATA, dict[str, Any])
     if polled is not None:
-        return json_response(masked(polled))
+        return await polled_response(polled)
     record = context.session.record
     known = {
         "rayVersion": record.ray_version if record else "",
@@ -67,9 +67,9 @@ async def get_cluster_metadata(_: Request, context: SessionContext) -> Response:
 async def get_cluster_status(request: Request, context: SessionContext) -> Response:
     """The autoscaler's report as it was polled last."""
     is_formatted = request.query_params.get("format", "0") == "1"
-    polled = context.polled_body(FORMATTED_STATUS if is_formatted else STATUS, dict[str, Any])
+    polled = await context.polled_body(FORMATTED_STATUS if is_formatted else STATUS, dict[str, Any])
     if polled is not None:
-        return json_response(masked(polled))
+        return await polled_response(polled)
     if is_formatted:
         return dashboard_response("Got formatted cluster status.", {"clusterStatus": "No cluster status."})
     unknown = {"autoscalingStatus": None, "autoscalingError": None, "clusterStatus": None}
@@ -78,9 +78,9 @@ async def get_cluster_status(request: Request, context: SessionContext) -> Respo
 
 async def get_cluster_id(_: Request, context: SessionContext) -> Response:
     """Ray's own id if it was polled, else that of the RayCluster."""
-    polled = context.polled_body(CLUSTER_ID, dict[str, Any])
+    polled = await context.polled_body(CLUSTER_ID, dict[str, Any])
     if polled is not None:
-        return json_response(masked(polled))
+        return await polled_response(polled)
     record = context.session.record
     return dashboard_response("Fetched cluster id", {"clusterId": record.cluster_uid if record else ""})
 

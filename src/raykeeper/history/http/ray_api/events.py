@@ -38,6 +38,6 @@ async def list_cluster_events(request: Request, context: SessionContext) -> Resp
 
 async def _cluster_event_page(context: SessionContext, query: StateQuery) -> Listed:
     shown = DETAILED if query.is_detailed else LISTED
-    offset = utc_offset(context)
+    offset = await utc_offset(context)
     events = [{**event, "time": local_time(event, offset)} for event in await read_events(context)]
     return list_rows(events, query, COLUMNS, shown, key=lambda event: int(event["timestamp"]))

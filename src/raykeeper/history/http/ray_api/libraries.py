@@ -8,8 +8,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from raykeeper.history.http.responses import json_response, text_response
-from raykeeper.history.masking import masked
+from raykeeper.history.http.responses import polled_response, text_response
 from raykeeper.history.query.context import SessionContext
 
 DATASETS = "/api/data/datasets/"
@@ -18,7 +17,7 @@ DATASETS = "/api/data/datasets/"
 async def get_datasets(request: Request, context: SessionContext) -> Response:
     """Empty for a job without datasets: such answers are not stored."""
     path = f"{DATASETS}{quote(request.path_params['job_id'], safe='')}"
-    return json_response(masked(context.polled_body(path, dict[str, Any]) or {"datasets": []}))
+    return await polled_response(await context.polled_body(path, dict[str, Any]) or {"datasets": []})
 
 
 SERVE = "/api/serve/applications/"
@@ -31,8 +30,8 @@ async def get_serve_applications(request: Request, context: SessionContext) -> R
     api_type = request.query_params.get("api_type")
     if api_type and api_type.lower() not in API_TYPES:
         return text_response(f"Invalid 'api_type' value: '{api_type}'. Must be one of: {', '.join(API_TYPES)}", 400)
-    details = context.polled_body(SERVE, dict[str, Any]) or SERVE_NEVER_RAN
-    return json_response(masked(_only_of_type(details, api_type)))
+    details = await context.polled_body(SERVE, dict[str, Any]) or SERVE_NEVER_RAN
+    return await polled_response(_only_of_type(details, api_type))
 
 
 def _only_of_type(details: dict[str, Any], api_type: str | None) -> dict[str, Any]:
@@ -40,7 +39,11 @@ def _only_of_type(details: dict[str, Any], api_type: str | None) -> dict[str, An
     applications = details.get("applications")
     if not api_type or not isinstance(applications, dict):
         return details
-    wanted = {name: app for name, app in applications.items() if app.get("source") == api_type.lower()}
+    wanted = {
+        name: app
+        for name, app in applications.items()
+        if isinstance(app, dict) and app.get("source") == api_type.lower()
+    }
     return {**details, "applications": wanted}
 
 
@@ -53,14 +56,14 @@ TRAIN_NEVER_RAN = (
 
 
 async def get_train_runs(_: Request, context: SessionContext) -> Response:
-    return _polled_runs(context, RUNS)
+    return await _polled_runs(context, RUNS)
 
 
 async def get_old_train_runs(_: Request, context: SessionContext) -> Response:
     """Runs of Train's first version, which the collector asks for only where it is told to."""
-    return _polled_runs(context, OLD_RUNS)
+    return await _polled_runs(context, OLD_RUNS)
 
 
-def _polled_runs(context: SessionContext, path: str) -> Response:
-    polled = context.polled_body(path, dict[str, Any])
-    return text_response(TRAIN_NEVER_RAN, 500) if polled is None else json_response(masked(polled))
+async def _polled_runs(context: SessionContext, path: str) -> Response:
+    polled = await context.polled_body(path, dict[str, Any])
+    return text_response(TRAIN_NEVER_RAN, 500) if polled is None else await polled_response(polled)

@@ -14,8 +14,8 @@ from raykeeper.history.errors import InvalidQuery, NotThere, Unanswerable
 from raykeeper.history.http.responses import dashboard_response, refused_response, text_response
 from raykeeper.history.logs.names import InvalidPattern, grouped, matching_names
 from raykeeper.history.logs.query import ALL_LINES, LogQuery, parse_log_query, to_int, without_codes
-from raykeeper.history.logs.reader import Member, tar_gz
-from raykeeper.history.logs.store import FilePlace, LogStore, NodeFiles
+from raykeeper.history.logs.reader import Member, MissingLines, tar_gz
+from raykeeper.history.logs.store import FilePlace, NodeFiles
 from raykeeper.history.query.context import SessionContext
 
 
@@ -69,21 +69,22 @@ async def get_archive(request: Request, context: SessionContext) -> Response:
     node_ids = await logs.node_ids(session)
     if node_id is not None and node_id not in node_ids:
         return text_response(f"node {node_id} has no logs in session {session}", 404)
-    members, missing = await _members(context, logs, [node_id] if node_id else node_ids)
+    missing = MissingLines()
+    members = _members(context, [node_id] if node_id else node_ids, missing)
     name = "-".join([session.cluster, session.session, *([node_id] if node_id else [])])
     pieces = await started(tar_gz(members, logs.reader, missing))
     headers = {"Content-Disposition": attachment(f"{name}.tar.gz")}
     return StreamingResponse(pieces, headers=headers, media_type="application/gzip")
 
 
-async def _members(context: SessionContext, logs: LogStore, node_ids: list[str]) -> tuple[list[Member], list[str]]:
-    """Every file under `<node id>/`, and a line for each pack that could not be read."""
-    members, missing = list[Member](), list[str]()
+async def _members(context: SessionContext, node_ids: list[str], missing: MissingLines) -> AsyncIterator[Member]:
+    """Every file under `<node id>/`, node by node; `missing` gets a line for each pack that could not be read."""
     for node_id in node_ids:
-        files = await logs.files(context.session.id, node_id)
-        members += [Member(f"{node_id}/{path}", stored) for path, stored in sorted(files.by_path.items())]
-        missing += [f"pack {key} could not be read: {cause}" for key, cause in sorted(files.damaged.items())]
-    return members, missing
+        files = await context.logs.files(context.session.id, node_id)
+        for key, cause in sorted(files.damaged.items()):
+            missing.add(f"pack {key} could not be read: {cause}")
+        for path, stored in sorted(files.by_path.items()):
+            yield Member(f"{node_id}/{path}", stored)
 
 
 NO_NODE = "Both node id and node ip are not provided. Please provide at least one of them."

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from raykeeper.history.entities.cluster_end import NODE_NAME
 from raykeeper.history.entities.nodes import CORE_WORKERS, POLLED, NodeStatistics, last_statistics, state_message
-from raykeeper.history.entities.ray_json import camel_keys, optional_json
+from raykeeper.history.entities.ray_json import camel_keys, json_amounts, json_object
 from raykeeper.history.http.ray_api.actor_pages import actors_of_node
 from raykeeper.history.http.ray_api.nodes import to_ms
 from raykeeper.history.http.ray_api.workers import WORKERS_AND_DRIVERS
@@ -30,7 +30,7 @@ _UNITS = ("GiB", "MiB", "KiB")
 def all_logical_resources(measured: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, Any]:
     """One text for each node: as it was measured, or else what one that lives said of itself when it came."""
     alive = [row for row in rows if row["state"] == "ALIVE"]
-    made = {row["node_id"]: _offered_text(optional_json(row["resources_total"]) or {}) for row in alive}
+    made = {row["node_id"]: _offered_text(json_amounts(row["resources_total"])) for row in alive}
     return {**{node_id: text for node_id, text in made.items() if text}, **measured}
 
 
@@ -78,7 +78,7 @@ async def get_nodes(request: Request, context: SessionContext) -> Response:
         key = ("nodes", polled_at(context.session, POLLED), tables_version(context.session, "nodes"))
         return await cached_response(context.cache, key, lambda: _summarize(context))
     if view is not None and view.lower() == "hostnamelist":
-        summaries = node_summaries(await context.rows(NODES), last_statistics(context), context.session.as_of)
+        summaries = node_summaries(await context.rows(NODES), await last_statistics(context), context.session.as_of)
         living = [entry for entry in summaries if entry["raylet"].get("state") == "ALIVE"]
         names = sorted({entry["hostname"] for entry in living if entry.get("hostname")})
         return dashboard_response("Node hostname list fetched.", {"hostNameList": names})
@@ -86,7 +86,7 @@ async def get_nodes(request: Request, context: SessionContext) -> Response:
 
 
 async def _summarize(context: SessionContext) -> Response:
-    statistics, rows = last_statistics(context), await context.rows(NODES)
+    statistics, rows = await last_statistics(context), await context.rows(NODES)
     summary = node_summaries(rows, statistics, context.session.as_of)
     resources = all_logical_resources(statistics.logical_resources, rows)
     data = {"summary": summary, "nodeLogicalResources": resources}
@@ -95,7 +95,7 @@ async def _summarize(context: SessionContext) -> Response:
 
 async def get_node(request: Request, context: SessionContext) -> Response:
     node_id = request.path_params["node_id"]
-    statistics = last_statistics(context)
+    statistics = await last_statistics(context)
     summaries = node_summaries(await context.rows(NODES), statistics, context.session.as_of)
     entry = next((entry for entry in summaries if entry["raylet"].get("nodeId") == node_id), None)
     found = unknown_node() if entry is None else {**_NOT_MEASURED, **entry}
@@ -107,7 +107,7 @@ async def get_node(request: Request, context: SessionContext) -> Response:
 
 async def is_node_known(context: SessionContext, node_id: str) -> bool:
     """Whether events or the last poll tell of such a node."""
-    return node_id in last_statistics(context).entries or any(
+    return node_id in (await last_statistics(context)).entries or any(
         row["node_id"] == node_id for row in await context.rows(NODES)
     )
 
@@ -138,11 +138,11 @@ def _made_entry(row: Row, as_of: datetime) -> dict[str, Any]:
         "nodeId": row["node_id"],
         "nodeManagerAddress": row["node_ip"],
         "nodeManagerHostname": row["hostname"],
-        "resourcesTotal": camel_keys(optional_json(row["resources_total"]) or {}),
+        "resourcesTotal": camel_keys(json_amounts(row["resources_total"])),
         "nodeName": row["node_name"],
         "startTimeMs": str(to_ms(row["started_ns"])),
         "isHeadNode": bool(row["is_head_node"]),
-        "labels": optional_json(row["labels"]) or {},
+        "labels": json_object(row["labels"]),
         "instanceId": row["instance_id"] or "",
         "instanceTypeName": row["instance_type_name"] or "",
         CORE_WORKERS: [],

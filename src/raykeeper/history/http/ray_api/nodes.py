@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from raykeeper.history.entities import cluster_end
 from raykeeper.history.entities.nodes import state_message
-from raykeeper.history.entities.ray_json import optional_json
+from raykeeper.history.entities.ray_json import json_amounts, json_object
 from raykeeper.history.errors import InvalidQuery
 from raykeeper.history.http.ray_api.captured import CAPTURED_NODES, captured_page
 from raykeeper.history.http.ray_api.listing import TableList, list_answer, list_table
@@ -56,8 +56,8 @@ def _listed_node(row: Row) -> dict[str, Any]:
         "state": row["state"],
         "state_message": state_message(row["death_reason"], row["death_message"]),
         "node_name": row["node_name"],
-        "resources_total": optional_json(row["resources_total"]) or {},
-        "labels": optional_json(row["labels"]) or {},
+        "resources_total": json_amounts(row["resources_total"]),
+        "labels": json_object(row["labels"]),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -42,7 +43,8 @@ async def list_placement_groups(request: Request, context: SessionContext) -> Re
 
 
 async def _placement_group_page(context: SessionContext, query: StateQuery) -> Listed:
-    rows = polled_rows(context.session, "placement_groups", ["placement_group_id"]) or []
+    found = await asyncio.to_thread(polled_rows, context.session, "placement_groups", ["placement_group_id"])
+    rows = found or []
     shown = _GROUP_DETAILED if query.is_detailed else _GROUP_LISTED
     return list_rows(rows, query, GROUP_COLUMNS, shown, key=lambda row: row["placement_group_id"])
 
@@ -70,7 +72,7 @@ async def list_runtime_envs(request: Request, context: SessionContext) -> Respon
 
 
 async def _runtime_env_page(context: SessionContext, query: StateQuery) -> Listed:
-    rows = polled_rows(context.session, "runtime_envs", ["node_id", "runtime_env"])
+    rows = await asyncio.to_thread(polled_rows, context.session, "runtime_envs", ["node_id", "runtime_env"])
     shown = _ENV_DETAILED if query.is_detailed else _ENV_LISTED
     listed = list_rows(rows or [], query, ENV_COLUMNS, shown, key=_slowest_first)
     return replace(listed, warnings=(ENVS_NOT_STORED,) if rows is None else (), partial_failure=None)
@@ -118,7 +120,9 @@ async def summarize_objects(request: Request, context: SessionContext) -> Respon
 
 
 async def _object_page(context: SessionContext, query: StateQuery) -> Listed:
-    rows = polled_rows(context.session, "objects", ["object_id", "pid", "ip", "reference_type"])
+    rows = await asyncio.to_thread(
+        polled_rows, context.session, "objects", ["object_id", "pid", "ip", "reference_type"]
+    )
     listed = list_rows(rows or [], query, OBJECT_COLUMNS, tuple(OBJECT_COLUMNS), key=lambda row: row["object_id"])
     return replace(listed, warnings=(OBJECTS_NOT_STORED,) if rows is None else (), partial_failure=None)
 

@@ -12,16 +12,20 @@ import msgspec
 import zstandard
 
 from raykeeper.history.store.kuberay.keys import KNOWN_PATHS
-from raykeeper.layout.packs import Frame, PackIndex, encode_index
-from raykeeper.layout.polled import encode_polled, polled_body
+from raykeeper.layout.bounded import element_bound
+from raykeeper.layout.packs import FILE_LIMIT_BYTES, Frame, Gap, PackIndex, encode_index
+from raykeeper.layout.polled import LIMIT_BYTES, encode_polled, polled_body
 from raykeeper.layout.records import PolledAnswer
-from raykeeper.layout.segments import LEVEL
+from raykeeper.layout.segments import LEVEL, TEXT_LIMIT_BYTES
 from raykeeper.storage.store import ObjectStat, ObjectStore
 
 BLOCK_BYTES = 128 * 1024  # the most that a block of zstd may hold
 FRAME_BYTES = 8 * BLOCK_BYTES
 _FILLER_BYTES = 64 * 1024  # as much as readers of packs take from the end
-_INDEX_BYTES = 1024  # of an index without frames: names of fields, zstd's own, trailer
+_INDEX_BYTES = 8192  # of an index without frames: names of fields, one gap, zstd's own, trailer
+MAX_LOG_BYTES = 32 << 30
+"""Of a log file that is read: more frames have no room in an index. No log is so long, but a sparse file may be."""
+_TOO_LARGE = f"the file has more than {MAX_LOG_BYTES >> 30} GiB"
 _ENTRY_BYTES = 80  # of one frame in the index besides its names: six numbers of at most nine bytes, and zstd's bound
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _DESCRIPTOR = b"\xa0"  # four bytes of content size, a single segment, neither checksum nor dictionary (RFC 8878)
@@ -54,8 +58,19 @@ class RawPack:
 
     path: str
     generation: str
-    file_bytes: int
+    whole_bytes: int
+    """Of the file; of a very large one only the first part is in the pack, and the rest is a gap of it."""
     read_ns: int
+
+    @property
+    def file_bytes(self) -> int:
+        """That are in the pack."""
+        return min(self.whole_bytes, MAX_LOG_BYTES)
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        rest = min(self.whole_bytes, FILE_LIMIT_BYTES) - self.file_bytes
+        return (Gap(self.path, self.generation, self.file_bytes, rest, _TOO_LARGE),) if rest else ()
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -75,7 +90,7 @@ class RawPack:
 
     def ending(self) -> bytes:
         """What lies behind the last frame: the index, and before it bytes that mean nothing."""
-        index = encode_index(PackIndex(self.frames))
+        index = encode_index(PackIndex(self.frames, self.gaps))
         return bytes(self.size - self.frames_end - len(index)) + index
 
     def touched(self, start: int, end: int) -> Iterator[Frame]:
@@ -99,6 +114,11 @@ _GZIP = 31  # zlib's word for gzip with any window
 _TEXT_BYTES = 4 << 20  # inflated at a time, whatever a file claims to hold
 ARRAY_LIMIT_BYTES = 128 << 20
 """Of text in an old JSON array, which is read as a whole; KubeRay's files have at most 100 MB."""
+ARRAY_LIMIT_ELEMENTS = 8_000_000
+"""Of such an array; Ray's events have one in 25 bytes. Each event costs an object while it is read."""
+_FED_BYTES = 64 << 10  # to a decompressor at a time: it copies what is left of them at the end of each member
+_MAX_MEMBERS = 100_000
+"""Of one file of gzip; KubeRay writes one."""
 
 
 class SegmentMaker:
@@ -112,6 +132,7 @@ class SegmentMaker:
         self._parts: list[bytes] = []
         self._array: bytearray | None = None
         self._last = b""
+        self._text_bytes = 0
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes of the file; after damage nothing more is taken."""
@@ -120,6 +141,8 @@ class SegmentMaker:
         try:
             for text in self._inflater.inflate(piece) if self._inflater else (piece,):
                 self._take(text)
+                if self.damage:
+                    return
         except zlib.error as exc:
             self.damage = f"not gzip: {exc}"
 
@@ -137,6 +160,10 @@ class SegmentMaker:
         return unended or zstandard.FRAME_HEADER
 
     def _take(self, text: bytes) -> None:
+        self._text_bytes += len(text)
+        if self._text_bytes > TEXT_LIMIT_BYTES:
+            self.damage = f"more than {TEXT_LIMIT_BYTES} bytes of text"
+            return
         if self._array is None and not self._last:
             text = text.lstrip()
             self._array = bytearray() if text.startswith(b"[") else None
@@ -148,6 +175,9 @@ class SegmentMaker:
             self._array += text
 
     def _take_array(self, text: bytearray) -> None:
+        if element_bound(text) > ARRAY_LIMIT_ELEMENTS:
+            self.damage = self.damage or f"an array of more than {ARRAY_LIMIT_ELEMENTS} elements"
+            return
         try:
             for event in msgspec.json.decode(text, type=list[msgspec.Raw]):
                 self._write(msgspec.json.format(event, indent=-1) + b"\n")
@@ -165,6 +195,7 @@ class Inflater:
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
+        self._members = 1
 
     @property
     def is_at_end(self) -> bool:
@@ -173,11 +204,21 @@ class Inflater:
 
     def inflate(self, piece: bytes) -> Iterator[bytes]:
         """The text in the next bytes, in pieces of bounded size. Raises zlib.error."""
-        while piece:
+        at, unread = 0, b""
+        while unread or at < len(piece):
             if self._member.eof:
-                self._member = zlib.decompressobj(_GZIP)
-            yield self._member.decompress(piece, _TEXT_BYTES)
-            piece = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+                self._begin_member()
+            if not unread:
+                unread = piece[at : at + _FED_BYTES]
+                at += len(unread)
+            yield self._member.decompress(unread, _TEXT_BYTES)
+            unread = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+
+    def _begin_member(self) -> None:
+        self._members += 1
+        if self._members > _MAX_MEMBERS:
+            raise zlib.error(f"more than {_MAX_MEMBERS} members")
+        self._member = zlib.decompressobj(_GZIP)
 
 
 _PIECE_BYTES = 4 << 20  # of an event file read at a time
@@ -220,7 +261,7 @@ class AdaptedAnswer(Adapted):
             path=self.path,
             polled_at=self.raw.modified,
             status=200,
-            body=polled_body(await store.get(self.raw.key)),
+            body=polled_body(await store.get(self.raw.key, LIMIT_BYTES)),
             is_path_guessed=self.path not in KNOWN_PATHS,
         )
         return encode_polled(answer)

@@ -22,7 +22,7 @@ from raykeeper.history.store.kuberay.places import KubeRayPlaces, adapted_day, a
 from raykeeper.layout.keys import CATALOG_PREFIX, DATA_PREFIX, SessionId, session_record_key
 from raykeeper.layout.names import from_segment, to_segment
 from raykeeper.storage.errors import ObjectMissing
-from raykeeper.storage.store import Names, ObjectStat, ObjectStore
+from raykeeper.storage.store import OBJECT_LIMIT_BYTES, Names, ObjectStat, ObjectStore
 
 _FRESH_SECONDS = 5.0  # KubeRay uploads once in five minutes, and answers of the head every 30 s
 _OLD_SECONDS = 60.0  # of a session that was not written to for long
@@ -81,10 +81,10 @@ class KubeRayOverlay(ObjectStore):
     async def put_file(self, key: str, path: Path) -> None:
         await self._store.put_file(key, path)
 
-    async def get(self, key: str) -> bytes:
+    async def get(self, key: str, limit_bytes: int = OBJECT_LIMIT_BYTES) -> bytes:
         adapted = await self._adapted(key)
         if adapted is None:
-            return await self._store.get(key)
+            return await self._store.get(key, limit_bytes)
         if isinstance(adapted, AdaptedEvents):
             async with self._conversions:
                 return await adapted.read(self._store)
@@ -103,10 +103,10 @@ class KubeRayOverlay(ObjectStore):
     async def is_computed(self, key: str) -> bool:
         return await self._adapted(key) is not None
 
-    async def get_file(self, key: str, path: Path) -> None:
+    async def get_file(self, key: str, path: Path, limit_bytes: int | None = None) -> None:
         adapted = await self._adapted(key)
         if adapted is None:
-            await self._store.get_file(key, path)
+            await self._store.get_file(key, path, limit_bytes)
         else:
             await asyncio.to_thread(path.write_bytes, await adapted.read(self._store))
 

@@ -1,9 +1,10 @@
-"""The start page with the list of sessions, the clusters that never started, and the ways into a session."""
+"""The list of sessions, the clusters that never started, and the ways into a session."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.http.keeper_api.clusters import report_of_unstarted
 from raykeeper.history.http.keeper_api.rayjobs import ListedRayJob, listed_rayjob
-from raykeeper.history.http.keeper_api.sessions import SessionsQuery, find_sessions
+from raykeeper.history.http.keeper_api.sessions import ListedSession, SessionsQuery, find_sessions, listed_session
 from raykeeper.history.http.pages.forms import (
     Given,
     choice,
@@ -25,14 +26,17 @@ from raykeeper.history.http.pages.forms import (
 )
 from raykeeper.history.http.pages.frame import Crumb, message_response, page_response
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
-from raykeeper.history.http.pages.report import report_body
+from raykeeper.history.http.pages.report import REPORT_STYLES, report_body
 from raykeeper.history.http.pages.widgets import (
+    ago,
     duration,
     facts,
     link,
     moment,
+    next_steps,
     note,
     nothing,
+    outcome_badge,
     pager,
     quiet,
     state_badge,
@@ -41,7 +45,8 @@ from raykeeper.history.http.pages.widgets import (
 from raykeeper.history.http.routing import session_of_path
 from raykeeper.history.query.history import History
 from raykeeper.history.report.unstarted import report_on_rayjob, session_of_rayjob
-from raykeeper.history.store.session_list import SessionRow, SessionRows
+from raykeeper.history.store.session_list import SessionRows
+from raykeeper.history.store.session_state import State
 from raykeeper.history.store.unstarted import Unstarted, UnstartedCluster
 from raykeeper.history.store.unstarted_rayjobs import RayJobsWithoutCluster
 from raykeeper.history.urls import cluster_path, job_path, overview_path, report_path, session_path
@@ -62,7 +67,11 @@ async def get_cluster_page(request: Request, history: History) -> Response:
         return RedirectResponse(report_path(session), 302)
     report = await report_of_unstarted(history, namespace, cluster)
     return page_response(
-        f"Cluster {cluster}", report_body(report), section="sessions", crumbs=(Crumb("Sessions", "/"),)
+        f"Cluster {cluster}",
+        report_body(report),
+        section="sessions",
+        crumbs=(Crumb("Sessions", SESSIONS_PATH),),
+        styles=REPORT_STYLES,
     )
 
 
@@ -75,7 +84,7 @@ async def get_rayjob_page(request: Request, history: History) -> Response:
     report = await report_on_rayjob(history.catalog.store, found)
     links = join((link(name, cluster_path(namespace, name)) for name in reversed(found.clusters)), " · ")
     body = join([report_body(report), facts([("Its clusters", links)]) if found.clusters else EMPTY])
-    return page_response(f"RayJob {rayjob}", body, section="jobs", crumbs=(Crumb("Jobs", "/jobs"),))
+    return page_response(f"RayJob {rayjob}", body, section="jobs", crumbs=(Crumb("Jobs", "/"),), styles=REPORT_STYLES)
 
 
 def _unstarted_section(clusters: Unstarted, rayjobs: RayJobsWithoutCluster) -> Html:
@@ -123,50 +132,75 @@ def _cluster_row(one: UnstartedCluster) -> tuple[str, ...]:
     return link(one.cluster, cluster_path(one.namespace, one.cluster)), one.namespace, moment(one.first_at)
 
 
-PATH = "/"
+SESSIONS_PATH = "/sessions"
 OPEN_NOTE = (
     "Whoever reaches this address can read the history of every namespace. Set --auth=token to ask who they are, "
     "or --auth=none to say that this is meant."
 )
-_SESSION_HEADERS = ("Cluster", "Namespace", "State", "Started", "Ended", "Lasted", "Ray")
+_FIRST_STEPS = (
+    ("Try it on this machine, without Kubernetes", "raykeeper demo"),
+    ("Import the sessions of a Ray that ran here", "raykeeper import --help"),
+    ("On Kubernetes, add the collector to your Ray pods (docs/collector.md)", "raykeeper collector --help"),
+)
+_SESSION_HEADERS = ("Outcome", "Cluster", "Why", "Jobs", "Lasted", "Started")
 _STATES = {"": "any", "running": "running", "ended": "ended", "crashed": "crashed", "unknown": "unknown"}
 _ORDERS = {"newest": "newest", "oldest": "oldest"}
 
 
-def _start_page(found: SessionRows, given: Given, unstarted: Html = EMPTY, *, is_undecided: bool) -> HTMLResponse:
+def first_steps(words: str) -> Html:
+    """In the place of an empty list: how to fill it."""
+    return next_steps(words, _FIRST_STEPS)
+
+
+async def list_sessions(request: Request, history: History) -> Response:
+    given = given_parameters(request.query_params.multi_items(), SessionsQuery)
+    query = page_query(given, SessionsQuery)
+    found, unstarted = await asyncio.gather(
+        find_sessions(history, query), _nothing_more() if given else unstarted_section(history)
+    )
+    return _sessions_page(found, given, unstarted, history.clock.now(), is_undecided=history.access.is_undecided)
+
+
+async def _nothing_more() -> Html:
+    return EMPTY
+
+
+def _sessions_page(
+    found: SessionRows, given: Given, unstarted: Html, now: datetime, *, is_undecided: bool
+) -> HTMLResponse:
     """`unstarted` tells of clusters that have no session, and of RayJobs that have no cluster."""
     notes = [OPEN_NOTE] if is_undecided else []
     if found.unreadable:
         notes.append(f"{found.unreadable} of the catalog's entries could not be read and are missing here.")
-    shown = table(
-        "Sessions",
-        _SESSION_HEADERS,
-        map(_session_row, found.rows),
-        name="sessions",
-        hides_caption=True,
-        numbers=("Lasted",),
-    )
     body = [
         *map(note, notes),
-        filter_form(PATH, "Which sessions", _fields(given), given),
-        shown if found.rows else _nothing(given, is_cut=found.is_cut),
+        filter_form(SESSIONS_PATH, "Filter sessions", _fields(given, found), given),
+        _table([listed_session(row) for row in found.rows], now)
+        if found.rows
+        else _nothing(given, is_cut=found.is_cut),
         _cut(found),
         _pager(found, given),
         unstarted,
     ]
-    return page_response("Ray sessions", join(body), section="sessions")
+    return page_response("Sessions", join(body), section="sessions")
 
 
-def _fields(given: Given) -> tuple[Html, ...]:
-    return (
-        text_field("Words in names", "text", given, "search"),
-        text_field("Namespace", "namespace", given),
-        text_field("Cluster", "cluster", given),
+def _fields(given: Given, found: SessionRows) -> tuple[Html, ...]:
+    """One row; what is asked for more rarely is behind a fold, open if it is in use."""
+    starts = [row.entry.start for row in found.rows]
+    seldom = (
         text_field("Owner", "owner", given),
-        choice("State", "state", given, _STATES),
         text_field("Started from", "since", given, "date"),
         text_field("Started until", "until", given, "date"),
         choice("First", "order", given, _ORDERS),
+    )
+    is_used = any(name in given for name in ("owner", "since", "until", "order"))
+    return (
+        text_field("Words in names", "text", given, "search"),
+        text_field("Namespace", "namespace", given, options=sorted({start.namespace for start in starts})),
+        text_field("Cluster", "cluster", given, options=sorted({start.cluster for start in starts})),
+        choice("State", "state", given, _STATES),
+        tag("details", tag("summary", "More"), *seldom, open=is_used),
     )
 
 
@@ -177,7 +211,7 @@ def _nothing(given: Given, *, is_cut: bool) -> Html:
         return nothing("There are no more sessions.")
     if given:
         return nothing("There is no such session.")
-    return nothing(
+    return first_steps(
         "There are no sessions yet. They appear here within seconds of the start of a Ray cluster that has a collector."
     )
 
@@ -192,49 +226,75 @@ def _cut(found: SessionRows) -> Html:
 
 
 def _pager(found: SessionRows, given: Given) -> Html:
-    following = link_with(PATH, given, after=str(found.next_place)) if found.next_place else None
-    first = link_with(PATH, given, after="") if "after" in given else None
+    following = link_with(SESSIONS_PATH, given, after=str(found.next_place)) if found.next_place else None
+    first = link_with(SESSIONS_PATH, given, after="") if "after" in given else None
     words = ("Oldest", "Newer") if given.get("order") == "oldest" else ("Newest", "Older")
     return pager(first=first, following=following, words=words)
 
 
-def _aside(row: SessionRow, words: str, path_of: Callable[[SessionId], str]) -> Html:
-    return join([" · ", link(words, path_of(row.entry.id))])
-
-
-def _session_row(row: SessionRow) -> tuple[str, ...]:
-    start = row.entry.start
-    ended_at = row.life.ended_at
-    places = (("what failed", report_path), ("dashboard", session_path))
-    names = join([link(start.cluster, overview_path(row.entry.id)), *(_aside(row, *place) for place in places)])
-    below = [join([tag("br"), quiet(words)]) for words in (start.session, row.entry.owner) if words]
-    return (
-        join([names, *below]),
-        start.namespace,
-        state_badge(row.state, is_doubtful=row.life.is_doubtful),
-        moment(start.started_at),
-        moment(ended_at),
-        duration(ended_at - start.started_at) if ended_at else "",
-        start.ray_version,
+def _table(sessions: Sequence[ListedSession], now: datetime) -> Html:
+    numbers = _SESSION_HEADERS[3:]
+    heads = (tag("th", words, scope="col", class_="number" if words in numbers else None) for words in _SESSION_HEADERS)
+    rows = (_session_row(one, now) for one in sessions)
+    whole = tag(
+        "table",
+        tag("caption", "Sessions", class_="unseen"),
+        tag("thead", tag("tr", *heads)),
+        tag("tbody", *rows),
     )
+    return tag("div", whole, class_="wide list", role="region", aria_label="Sessions", tabindex="0")
+
+
+def _session_row(one: ListedSession, now: datetime) -> Html:
+    session = SessionId(one.namespace, one.cluster, one.session)
+    ran = (one.ended_at or (now if one.state is State.RUNNING else None), one.started_at)
+    failed = quiet(f"{one.failed_jobs:,} failed") if one.failed_jobs else EMPTY
+    jobs = join([f"{one.jobs:,} " if one.jobs is not None else "", failed])
+    return tag(
+        "tr",
+        tag("td", _outcome(one), class_="outcome"),
+        tag("th", _names(one, session), scope="row", class_="what"),
+        tag("td", _why(one, session), class_="why"),
+        tag("td", jobs, class_="number tasks"),
+        tag("td", duration(ran[0] - ran[1] if ran[0] else None), class_="number ran"),
+        tag("td", ago(one.started_at, now), class_="number when"),
+    )
+
+
+def _outcome(one: ListedSession) -> Html:
+    """How it went, and that its cluster crashed. A state says no more than that it is over."""
+    if one.is_doubtful or one.state is State.UNKNOWN:
+        return state_badge(one.state, is_doubtful=one.is_doubtful)
+    crashed = [" ", state_badge(one.state)] if one.state is State.CRASHED else []
+    return join([outcome_badge(one.outcome), *crashed])
+
+
+def _names(one: ListedSession, session: SessionId) -> Html:
+    owner = f"{one.owner_kind} {one.owner_name}".strip()
+    told = " · ".join(words for words in (one.namespace, owner, one.ray_version and f"Ray {one.ray_version}") if words)
+    below = [tag("span", words, class_="below") for words in (told, one.session)]
+    return join([link(one.cluster, overview_path(session)), *below])
+
+
+def _why(one: ListedSession, session: SessionId) -> Html:
+    ways = join([link("Report", report_path(session)), " · ", link("Ray dashboard", session_path(session))])
+    if one.headline is None:
+        return tag("span", ways, class_="below")
+    aside = " · ".join(part for part in (one.headline.what, one.headline.where) if part)
+    return join([link(one.headline.text, report_path(session)), " ", quiet(aside), tag("span", ways, class_="below")])
 
 
 _UNSTARTED_SECONDS = 0.02  # of the 100 ms that a list of 10,000 sessions may take
 
 
-async def list_sessions(request: Request, history: History) -> Response:
-    given = given_parameters(request.query_params.multi_items(), SessionsQuery)
-    query = page_query(given, SessionsQuery)
-    if given:
-        return _start_page(await find_sessions(history, query), given, is_undecided=history.access.is_undecided)
+async def unstarted_section(history: History) -> Html:
+    """What never started, as far as it is known by now."""
     catalog = history.catalog
-    found, clusters, rayjobs = await asyncio.gather(
-        find_sessions(history, query),
+    clusters, rayjobs = await asyncio.gather(
         _by_now(catalog.unstarted.known_within, Unstarted()),
         _by_now(catalog.unstarted_rayjobs.known_within, RayJobsWithoutCluster()),
     )
-    section = _unstarted_section(clusters, rayjobs)
-    return _start_page(found, given, section, is_undecided=history.access.is_undecided)
+    return _unstarted_section(clusters, rayjobs)
 
 
 async def _by_now(known_within: Callable[[float], Awaitable[T]], unknown: T) -> T:
