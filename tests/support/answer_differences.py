@@ -27,12 +27,13 @@ _IDENTITIES = (
     ("node_id", "resources_total"),
     ("event_id",),
     ("eventId",),
+    ("id", "firstTimestamp"),
     ("submission_id", "job_id"),
     ("pid", "coreWorkerStats"),
 )
 """Fields whose values tell rows of one list apart."""
 
-Kind = Literal["anything", "masked", "close", "later", "longer", "reordered", "more", "ours"]
+Kind = Literal["anything", "masked", "close", "later", "longer", "shorter", "reordered", "more", "ours"]
 
 
 class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,6 +68,8 @@ class Reviewed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return not theirs and _is_number(ours) and ours > 0  # Ray has null or 0 for what is not over
         if self.allow == "longer":
             return str(ours).startswith(str(theirs))
+        if self.allow == "shorter":
+            return str(theirs).endswith(str(ours))
         if self.allow == "reordered":
             return sorted(map(str, theirs)) == sorted(map(str, ours))
         if self.allow == "more":

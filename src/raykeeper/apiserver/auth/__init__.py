@@ -1,0 +1,1 @@
+"""Who calls, and in whose rights Kubernetes is asked for it."""

@@ -1,0 +1,1 @@
+"""Messages of the API into Kubernetes objects and back. Pure."""

@@ -1,0 +1,1 @@
+"""The proxy beside the API server that asks every caller for a token."""
