@@ -20,6 +20,7 @@ CONDITION = "deletionStrategy.deletionRules.0.condition"
 NETWORK_GROUP = {"networkPolicy.workerGroups": [{"groupName": "workers"}]}
 UPGRADE = "upgradeStrategy.clusterUpgradeOptions"
 UPGRADES = {f"{UPGRADE}.stepSizePercent": 1, f"{UPGRADE}.intervalSeconds": 1, f"{UPGRADE}.gatewayClassName": "istio"}
+STEPS = {"stepSizePercent": 1, "intervalSeconds": 1}
 POLICIES = ["DeleteCluster", "DeleteWorkers", "DeleteSelf", "DeleteNone"]
 MANAGERS = ["ray.io/kuberay-operator", "kueue.x-k8s.io/multikueue"]
 NOT_A_MANAGER = "must be either 'ray.io/kuberay-operator' or 'kueue.x-k8s.io/multikueue'"
@@ -98,6 +99,13 @@ LIMITED = [
         RULES,
     ),
     Limited("RayJob", CONDITION, [{"jobDeploymentStatus": "Failed"}], {}, "must be set in a condition", RULES),
+    Limited(
+        "RayService",
+        UPGRADE,
+        [STEPS | {"gatewayClassName": "istio"}, STEPS | {"httpRouteName": "shop"}],
+        STEPS,
+        "gatewayClassName or httpRouteName must be set",
+    ),
     Limited("RayCluster", "gcsFaultToleranceOptions.storage.size", [1, "1Gi", "1.5G"], "much", "should match"),
     Limited("RayCluster", "workerGroupSpecs.0.replicas", [-1, 2147483647], "two", "must be of type integer"),
     Limited(
@@ -130,7 +138,6 @@ REQUIRED = [
     ("RayService", "rayClusterConfig", {}),
     ("RayService", f"{UPGRADE}.stepSizePercent", UPGRADES),
     ("RayService", f"{UPGRADE}.intervalSeconds", UPGRADES),
-    ("RayService", f"{UPGRADE}.gatewayClassName", UPGRADES),
     ("RayCronJob", "schedule", {}),
     ("RayCronJob", "jobTemplate", {}),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import subprocess
 import sys
@@ -14,8 +15,10 @@ from bed.control_plane import ControlPlane
 from raykeeper.api.crd.files import find_crd_files
 from raykeeper.api.crd.upgrade import lost_fields, lost_versions
 from raykeeper.api.meta import ObjectKey
+from raykeeper.api.raycluster import RAY_CLUSTERS
 from raykeeper.kube.crds import CRDS, DowngradeRefused, apply_crds
 from support.kube_clients import connected
+from support.raycluster_scene import a_raycluster
 
 Json = dict[str, Any]
 
@@ -86,10 +89,50 @@ async def test_a_definition_is_made_then_upgraded_but_not_set_back(control_plane
         await kube.delete(CRDS, key)
 
 
+def run_crds(plane: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "raykeeper.cli.main", "crds", *arguments]
+    access = f"--kubeconfig={plane.admin_kubeconfig}"
+    return subprocess.run([*command, access], capture_output=True, text=True, check=False)
+
+
 def test_the_command_upgrades_the_definitions_of_a_cluster(ray_crds: ControlPlane) -> None:
-    command = [sys.executable, "-m", "raykeeper.cli.main", "crds", "--apply"]
-    done = subprocess.run(
-        [*command, f"--kubeconfig={ray_crds.admin_kubeconfig}"], capture_output=True, text=True, check=False
-    )
+    done = run_crds(ray_crds, "--apply")
     assert done.returncode == 0, done.stderr
     assert "applied: rayclusters, raycronjobs, rayjobs, rayservices" in done.stdout
+
+
+async def test_the_command_says_what_would_be_lost_and_that_trying_again_does_not_help(
+    own_control_plane: ControlPlane,
+) -> None:
+    newer = ray_cluster_definition()
+    spec = newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    spec["ofTheFuture"] = {"type": "string"}
+    async with connected(own_control_plane.admin_kubeconfig) as kube:
+        await apply_crds(kube, [newer])
+    done = await asyncio.to_thread(run_crds, own_control_plane, "--apply")
+    assert done.returncode == 2
+    assert "rayclusters.ray.io in the cluster is newer: stored objects would lose spec.ofTheFuture" in done.stderr
+
+
+async def test_definitions_are_deleted_with_their_objects_only_when_told_so(own_control_plane: ControlPlane) -> None:
+    assert (await asyncio.to_thread(run_crds, own_control_plane, "--apply", "--force")).returncode == 0
+    async with connected(own_control_plane.admin_kubeconfig) as kube:
+        await kube.create(RAY_CLUSTERS.read_as(dict), a_raycluster(), "default")
+        done = await asyncio.to_thread(run_crds, own_control_plane, "--delete", "rayjob")
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "deleted: rayjobs")
+        assert await kube.list(RAY_CLUSTERS.read_as(dict), "default")
+        done = await asyncio.to_thread(run_crds, own_control_plane, "--delete")
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (
+            0,
+            "deleted: raycronjobs, rayjobs, rayservices, rayclusters",
+        )
+        names = [crd["metadata"]["name"] for crd in await kube.list(CRDS)]
+        assert not [name for name in names if name.endswith(".ray.io")]
+        again = await asyncio.to_thread(run_crds, own_control_plane, "--delete")
+        assert again.returncode == 0
+
+
+def test_nobody_deletes_and_applies_at_once(control_plane: ControlPlane) -> None:
+    done = run_crds(control_plane, "--delete", "--apply")
+    assert done.returncode == 2
+    assert "--delete=True cannot be used: leave it or --apply out" in done.stderr

@@ -14,6 +14,11 @@ from bed.control_plane import ControlPlane
 from bed.crds import install_ray_crds
 from bed.fixtures import TEST_SETTINGS, NewControlPlane, make_namespace
 from bed.waiting import wait_until
+from raykeeper.kube.controllers.controller import CANCEL_SECONDS
+from raykeeper.kube.events.writer import FLUSH_SECONDS
+from raykeeper.kube.leader.election import RELEASE_SECONDS, STOP_SECONDS
+from raykeeper.kube.serving.server import SHUTDOWN_SECONDS as SERVING_SECONDS
+from raykeeper.operator.term import SHUTDOWN_SECONDS
 from support.openshift import install_routes
 from support.operator_processes import OperatorProcess, Operators, operators_of
 
@@ -44,6 +49,9 @@ def a_raycluster(name: str) -> dict[str, object]:
         "metadata": {"name": name},
         "spec": {"headGroupSpec": {"rayStartParams": {}, "template": template}},
     }
+
+
+CHART_GRACE_SECONDS = 10
 
 
 def leading(operators: Operators, *flags: str) -> OperatorProcess:
@@ -282,3 +290,10 @@ def test_without_the_crds_it_says_so_waits_and_goes_on_when_they_come(
         assert (status, "waits for custom resource definitions" in body) == (500, True)
         install_ray_crds(bare)
         operator.wait_for("leading")
+
+
+def test_the_end_fits_into_the_ten_seconds_that_kuberays_chart_gives_it() -> None:
+    """Even where a reconcile hangs, Events cannot be written, and the API server does not take the lease back."""
+    controllers = SHUTDOWN_SECONDS + CANCEL_SECONDS
+    assert controllers + FLUSH_SECONDS + RELEASE_SECONDS + SERVING_SECONDS < CHART_GRACE_SECONDS
+    assert controllers + FLUSH_SECONDS < STOP_SECONDS, "the election waits until then for its work to end"

@@ -286,6 +286,30 @@ async def weights_are_put_back(scene: Scene, key: ObjectKey) -> None:
     await eventually(are_back)
 
 
+HISTORY_FLAGS = (
+    "--history-collector-image=raykeeper:1",
+    "--oss-bucket=history",
+    "--oss-region=cn-hangzhou",
+    "--history-secret-name=keys",
+)
+
+
+async def history_is_kept_by_role(scene: Scene, role: str) -> None:
+    """A ServiceAccount is made for a cluster that asks for history, and follows the operator's settings."""
+    if await scene.kube.find(CLUSTERS, scene.key) is None:
+        body = a_raycluster(name=scene.key.name)
+        body["metadata"]["annotations"] = {labels.HISTORY: "true"}
+        await scene.apply(body)
+        await scene.becomes("ready")
+    key = ObjectKey(SPACE, f"ray-historyserver-{scene.key.name}")
+
+    async def has_role() -> bool:
+        account = await scene.kube.get(SERVICE_ACCOUNTS.read_as(dict), key)
+        return bool(account["metadata"]["annotations"]["pod-identity.alibabacloud.com/role-name"] == role)
+
+    await eventually(has_role)
+
+
 async def cron_fires(scene: Scene) -> None:
     spec = {"schedule": "@every 1s", "concurrencyPolicy": "Forbid", "jobTemplate": LEFT_ALONE}
     body = {"apiVersion": "ray.io/v1", "kind": "RayCronJob", "metadata": {"name": "often"}, "spec": spec}
@@ -303,16 +327,19 @@ async def test_every_right_of_the_role_is_used_and_none_is_missing(
     plane: ControlPlane, log: AuditLog, operators: Operators, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = grant(plane, OPERATOR, left_out=set())
-    flags = ("--feature-gates=GCSFaultToleranceEmbeddedStorage=true", f"--leader-election-namespace={SPACE}")
-    first = operators.start(*flags, kubeconfig=access)
+    gate = "--feature-gates=GCSFaultToleranceEmbeddedStorage=true"
+    flags = (gate, f"--leader-election-namespace={SPACE}", *HISTORY_FLAGS)
+    first = operators.start(*flags, "--cloud-role-name=first", kubeconfig=access)
     given = await live_through_much(scene)
+    await history_is_kept_by_role(Scene(scene.kube, SPACE, "remembered"), "first")
     await live_and_die_with_redis(Scene(scene.kube, SPACE, "redis"))
     await job_lives_and_goes(scene)
     await service_starts_and_goes(scene)
     await cron_fires(scene)
     await asyncio.to_thread(first.stop)
     monkeypatch.setenv("USE_INGRESS_ON_OPENSHIFT", "true")
-    operators.start(*flags, kubeconfig=access)
+    operators.start(*flags, "--cloud-role-name=second", kubeconfig=access)
+    await history_is_kept_by_role(Scene(scene.kube, SPACE, "remembered"), "second")
     await is_without(scene, ROUTES, "demo-head-route")
     await unlabelled_and_found(scene, INGRESSES, "demo-head-ingress")
     await scene.patch(headGroupSpec={"enableIngress": False})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,11 @@ import yaml
 
 from raykeeper.errors import Misconfigured
 from raykeeper.kube.leader.installations import Coverage
-from raykeeper.operator.configuration import API_VERSION, KIND, Configuration
+from raykeeper.operator.configuration import API_VERSION, KIND, Configuration, HistoryConfiguration
 from raykeeper.operator.environment import VARIABLES
 from raykeeper.operator.flags import FLAGS
 from raykeeper.operator.gates import Gate
-from raykeeper.operator.settings import OperatorSettings
+from raykeeper.operator.settings import HistorySettings, OperatorSettings
 from raykeeper.operator.sources import read_settings
 
 TEAMS = Coverage(frozenset({"team-a", "team-b"}))
@@ -56,6 +58,42 @@ BY_FLAG: dict[str, tuple[list[str], str, Any]] = {
     "zap-encoder": (["--zap-encoder=console"], "ignored", ("--zap-encoder",)),
     "zap-stacktrace-level": (["--zap-stacktrace-level=info"], "ignored", ("--zap-stacktrace-level",)),
     "zap-time-encoding": (["--zap-time-encoding=epoch"], "ignored", ("--zap-time-encoding",)),
+    "history-collector-image": (["--history-collector-image=ours:1"], "history.collector_image", "ours:1"),
+    "history-collector-image-pull-policy": (
+        ["--history-collector-image-pull-policy=Always"],
+        "history.collector_image_pull_policy",
+        "Always",
+    ),
+    "history-collector-resources": (
+        ['--history-collector-resources={"limits":{"cpu":"1"}}'],
+        "history.collector_resources",
+        {"limits": {"cpu": "1"}},
+    ),
+    "history-store-url": (["--history-store-url=s3://b"], "history.store_url", "s3://b"),
+    "history-store-volume": (
+        ['--history-store-volume={"hostPath":{"path":"/h"}}'],
+        "history.store_volume",
+        {"hostPath": {"path": "/h"}},
+    ),
+    "history-env": (
+        ['--history-env=[{"name":"A","value":"1, 2"}]'],
+        "history.env",
+        ({"name": "A", "value": "1, 2"},),
+    ),
+    "history-secret-name": (["--history-secret-name=keys"], "history.secret_name", "keys"),
+    "service-account-prefix": (["--service-account-prefix=rhs"], "history.service_account_prefix", "rhs"),
+    "service-account-annotations": (
+        ['--service-account-annotations={"a/b":"c"}'],
+        "history.service_account_annotations",
+        {"a/b": "c"},
+    ),
+    "callback-service-name": (["--callback-service-name=h:80"], "history.callback_service_name", "h:80"),
+    "cloud-role-name": (["--cloud-role-name=role"], "history.cloud_role_name", "role"),
+    "oidc-provider-arn": (["--oidc-provider-arn=arn"], "history.oidc_provider_arn", "arn"),
+    "oss-bucket": (["--oss-bucket=b"], "history.oss_bucket", "b"),
+    "oss-endpoint": (["--oss-endpoint=e"], "history.oss_endpoint", "e"),
+    "oss-region": (["--oss-region=r"], "history.oss_region", "r"),
+    "oss-history-server-root-dir": (["--oss-history-server-root-dir=log"], "history.oss_root_dir", "log"),
     "forced-cluster-upgrade": (["--forced-cluster-upgrade"], "ignored", ("--forced-cluster-upgrade",)),
 }
 TESTED_BY_THEMSELVES = {"config", "batch-scheduler", "enable-batch-scheduler"}
@@ -81,6 +119,25 @@ BY_FIELD: dict[str, tuple[Any, str, Any]] = {
     "enableMetrics": (True, "has_object_metrics", True),
     "qps": (75.5, "client.qps", 75.5),
     "burst": (150, "client.burst", 150),
+    "history": (
+        {
+            "collectorImage": "ours:1",
+            "env": [{"name": "A"}],
+            "ossBucket": "b",
+            "ossEndPoint": "e",
+            "ossHistoryServerRootDir": "log",
+            "serviceAccountAnnotations": {"a": "b"},
+        },
+        "history",
+        HistorySettings(
+            collector_image="ours:1",
+            env=({"name": "A"},),
+            oss_bucket="b",
+            oss_endpoint="e",
+            oss_root_dir="log",
+            service_account_annotations={"a": "b"},
+        ),
+    ),
 }
 
 # By variable: its text, the setting it ends up in, and its value.
@@ -98,6 +155,8 @@ BY_VARIABLE: dict[str, tuple[str, str, Any]] = {
     "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": ("0", "raycluster.requeue_seconds", 0),
     "RAYJOB_DEPLOYMENT_STATUS_TRANSITION_GRACE_PERIOD_SECONDS": ("61", "rayjob.transition_grace_seconds", 61),
     "RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": ("62", "rayjob.status_check_timeout_seconds", 62),
+    "RAYKEEPER_COLLECTOR_IMAGE": ("ours:1", "history.collector_image", "ours:1"),
+    "RAYKEEPER_HISTORY_URL": ("https://history/base/", "rayjob.history_url", "https://history/base"),
     "RAYKEEPER_SUBMITTER_IMAGE": ("ours:1", "rayjob.submitter_image", "ours:1"),
     "RAYKEEPER_LOG_LEVEL": ("warning", "logs.level", "warning"),
     "USE_INGRESS_ON_OPENSHIFT": ("true", "raycluster.uses_ingress_on_openshift", True),
@@ -196,6 +255,39 @@ def test_a_variable_beats_the_file(file: Path) -> None:
     assert not read_settings([config], {"DELETE_RAYJOB_CR_AFTER_JOB_FINISHES": "false"}).rayjob.deletes_finished
 
 
+def test_the_collectors_image_is_the_flags_then_the_variables_then_the_files(file: Path) -> None:
+    variable = {"RAYKEEPER_COLLECTOR_IMAGE": "variable:1"}
+    config = write(file, history={"collectorImage": "file:1"})
+    assert read_settings(["--history-collector-image=flag:1"], variable).history.collector_image == "flag:1"
+    assert read_settings([config], variable).history.collector_image == "variable:1"
+    assert read_settings([config], {}).history.collector_image == "file:1"
+
+
+def test_every_setting_of_history_is_a_field_of_the_file() -> None:
+    assert {field.name for field in msgspec.structs.fields(HistoryConfiguration)} == {
+        field.name for field in dataclasses.fields(HistorySettings)
+    }
+    flags = {flag.field.removeprefix("history.") for flag in FLAGS if flag.field.startswith("history.")}
+    assert flags == {field.encode_name for field in msgspec.structs.fields(HistoryConfiguration)}
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--history-env={}", "--history-env='{}' cannot be used: use one JSON list"),
+        ("--history-env=[", "it is no JSON"),
+        ('--history-env=["A"]', "Expected `object`, got `str`"),
+        ('--history-env=[{"value":"1"}]', "--history-env[0] has no name"),
+        ("--history-collector-resources=[]", "use one JSON object"),
+        ('--service-account-annotations={"a":1}', "Expected `str`, got `int`"),
+    ],
+)
+def test_a_value_of_the_wrong_shape_stops_the_operator_by_its_flag(argument: str, message: str) -> None:
+    with pytest.raises(Misconfigured, match=re.escape(message)) as refused:
+        read_settings([argument], {})
+    assert refused.value.setting == argument.partition("=")[0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "variables", "level"),
     [
@@ -261,6 +353,7 @@ def test_a_field_that_cannot_be_used_is_named_with_its_file(field: str, value: A
         ("RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV", "-1", "use a number of seconds above -1"),
         ("RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS", "0", "use a number of seconds above 0"),
         ("RAYKEEPER_LOG_LEVEL", "loud", "use debug, info, warning, error or panic, or a number above 0"),
+        ("RAYKEEPER_HISTORY_URL", "history:8080", "begin it with https:// or http://"),
         ("ENABLE_WEBHOOKS", "true", "this version has no webhooks"),
     ],
 )

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from raykeeper.api import labels
-from raykeeper.api.meta import Object, ObjectKey, ObjectMeta, OwnerReference
+from raykeeper.api.meta import JSON, Object, ObjectKey, ObjectMeta, OwnerReference
 from raykeeper.api.raycluster import RAY_CLUSTERS
 from raykeeper.api.rayjob import RAY_JOBS
 from raykeeper.api.rayservice import RAY_SERVICES
+from raykeeper.kube.client import Kube
 from raykeeper.kube.controllers.requeue import Requeue
+from raykeeper.kube.resources import PODS
 from raykeeper.operator.controllers import ControllerRow, unattended
 from raykeeper.operator.kinds import WATCHED_PODS, WATCHED_RAYCLUSTERS
-from raykeeper.operator.watches import Watch, any_change, controlled_by, itself, more_than_status, originated_from
+from raykeeper.operator.watches import (
+    Watch,
+    any_change,
+    choose_scope,
+    controlled_by,
+    itself,
+    more_than_status,
+    originated_from,
+)
 
 OWNER = OwnerReference("RayCluster", "first", "uid-1", "ray.io/v1", controller=True)
 
@@ -100,3 +112,34 @@ def test_what_carries_the_name_of_a_rayservice_asks_for_its_reconcile() -> None:
     assert list(originated_from(RAY_SERVICES)(slice_)) == [ObjectKey("ns", "web")]
     assert list(originated_from(RAY_JOBS)(slice_)) == []
     assert list(originated_from(RAY_SERVICES)(Object(ObjectMeta(name="x", namespace="ns")))) == []
+
+
+KINDS = [RAY_CLUSTERS, PODS]
+
+
+class Reviews:
+    """An API server that grants only these verbs on these kinds, in all namespaces."""
+
+    def __init__(self, *granted: tuple[str, str]) -> None:
+        self.granted = granted
+
+    async def create(self, _resource: object, review: JSON) -> JSON:
+        asked = review["spec"]["resourceAttributes"]
+        assert asked["namespace"] == "", "a right in one namespace is not enough"
+        return {"status": {"allowed": (asked["verb"], asked["resource"]) in self.granted}}
+
+
+ALL = [(verb, kind.plural) for verb in ("list", "watch") for kind in KINDS]
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "granted", "is_wide"),
+    [(50, ALL, True), (50, ALL[1:], False), (50, [], False), (4, ALL, False), (0, ALL, False)],
+    ids=["a role for all", "one right is missing", "a role in each", "few namespaces", "all namespaces"],
+)
+async def test_many_namespaces_are_followed_by_one_watch_of_a_kind_where_the_role_allows_that(
+    namespaces: int, granted: list[tuple[str, str]], is_wide: bool
+) -> None:
+    kube = cast("Kube", Reviews(*granted))
+    names = [f"team-{number}" for number in range(namespaces)]
+    assert (await choose_scope(kube, names, KINDS, (1, 36))).is_wide == is_wide

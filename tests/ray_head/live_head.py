@@ -35,13 +35,14 @@ class LiveHead:
 
 
 @contextmanager
-def live_head(folder: Path, environment: dict[str, str] | None = None) -> Iterator[LiveHead]:
+def live_head(folder: Path, environment: dict[str, str] | None = None, *flags: str) -> Iterator[LiveHead]:
     """A head that has started, and is gone with all its processes afterwards. Its pid and log are in `folder`."""
     root = Path(tempfile.mkdtemp(prefix="rk-"))
     python = ray_python()
     ports = [free_port() for _ in range(5)]
     head = LiveHead(root, f"http://127.0.0.1:{ports[0]}", ports[1], ports[2], python)
-    process = Process("ray", _command(head, ports), folder, {**_environment(python), **(environment or {})})
+    command = [*_command(head, ports), *flags]
+    process = Process("ray", command, folder, {**_environment(python), **(environment or {})})
     try:
         start_ray(process, lambda: bool(list(head.root.glob("session_*/metrics_export_port_*"))))
         yield head

@@ -14,10 +14,14 @@ from raykeeper.ray.dashboard import Dashboard
 from raykeeper.ray.errors import HeadRefused
 from raykeeper.ray.jobs import JobInfo, JobSubmission, delete_job, job_info, stop_job, submit_job
 from raykeeper.ray.serve import (
+    MESSAGE_CHARACTERS,
     ApplicationStatus,
     DeploymentStatus,
+    RequestCounts,
     is_proxy_healthy,
+    parse_request_counts,
     put_serve_config,
+    request_counts,
     serve_applications,
 )
 from support.scripted_server import served
@@ -132,3 +136,81 @@ async def test_the_health_of_a_serve_proxy(script: ScriptedHead, head: Dashboard
     assert not await is_proxy_healthy(head)
     script.answer("/-/healthz", as_text("success"))
     assert await is_proxy_healthy(head)
+
+
+HOSTILE = {
+    "nested without end": b'{"x":' + b"[" * 200_000,
+    "no text": b'{"applications":{"\xff":{}}}',
+    "hundreds of thousands of applications": b'{"applications":{'
+    + b",".join(b'"%d":{}' % number for number in range(300_000))
+    + b"}}",
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+async def test_a_head_that_says_what_no_ray_says_has_not_answered(
+    body: bytes, script: ScriptedHead, head: Dashboard
+) -> None:
+    """It belongs to its users, and the operator keeps what it says: 700,000 applications were 140 MB for each head."""
+    script.answer("/api/serve/applications/?api_type=declarative", as_text(body))
+    with pytest.raises(Unavailable):
+        await serve_applications(head)
+
+
+async def test_what_a_head_says_at_length_is_cut(script: ScriptedHead, head: Dashboard) -> None:
+    long = {"status": "UNHEALTHY", "message": "m" * 100_000}
+    apps = {"applications": {"a": {**long, "deployments": {"d": long}}}}
+    script.say("/api/serve/applications/?api_type=declarative", apps)
+    [(_, application)] = (await serve_applications(head)).items()
+    assert len(application.message) == len(application.deployments["d"].message) == MESSAGE_CHARACTERS
+
+
+async def test_a_job_of_impossible_times_has_none(script: ScriptedHead, head: Dashboard) -> None:
+    script.say("/api/jobs/a", {**RUNNING, "start_time": 10**30, "end_time": -(10**30)})
+    info = await job_info(head, "a")
+    assert info is not None
+    assert (info.start_time, info.end_time) == (None, None)
+
+
+def a_count(status: str, count: str, name: str = "ray_serve_num_http_requests_total", application: str = "a") -> str:
+    """A line as Ray 2.60 has it."""
+    tags = f'Component="core_worker",WorkerId="32d6",application="{application}",method="GET",route="/"'
+    return f'{name}{{{tags},status_code="{status}"}} {count}\n'
+
+
+METRICS = "".join(
+    [
+        "# HELP ray_serve_num_http_requests_total The number of HTTP requests processed.\n",
+        a_count("200", "6.0"),
+        a_count("404", "1.0"),
+        a_count("500", "2.0"),
+        a_count("503", "1.0", application="b"),
+        a_count("200", "9000.0", application=""),
+        a_count("500", "2.0", "ray_serve_num_http_error_requests_total"),
+    ]
+)
+
+
+async def test_requests_are_counted_by_what_they_were_answered_with(script: ScriptedHead, head: Dashboard) -> None:
+    script.answer("/metrics", as_text(METRICS))
+    assert await request_counts(head) == RequestCounts(answered=10, failed=3)
+
+
+def test_a_counter_that_has_two_names_counts_once() -> None:
+    older = METRICS + METRICS.replace("requests_total", "requests")
+    assert parse_request_counts(older.encode()) == RequestCounts(10, 3)
+    oldest = METRICS.replace("requests_total", "requests")
+    assert parse_request_counts(oldest.encode()) == RequestCounts(10, 3)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "<html>", METRICS[:200], a_count("500", "NaN"), a_count("500", "1e999")], ids=repr
+)
+def test_what_is_no_count_counts_nothing_or_little(text: str) -> None:
+    assert parse_request_counts(text.encode()).answered <= 1 << 53
+
+
+async def test_metrics_that_are_refused_are_no_counts(script: ScriptedHead, head: Dashboard) -> None:
+    script.answer("/metrics", as_text("no", 503))
+    with pytest.raises(Unavailable):
+        await request_counts(head)

@@ -23,7 +23,7 @@ from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.once import LIMITS, Capture
 from raykeeper.collector.poll.endpoints import NODE_STATISTICS
 from raykeeper.collector.poll.poller import HeadPoller, PollSettings
-from raykeeper.collector.ray_losses import observe_dropped_events
+from raykeeper.collector.ray_metrics import observe_dropped_events
 from raykeeper.collector.records import Figures, Recorder
 from raykeeper.collector.sessions import SessionWatch
 from raykeeper.errors import Unavailable

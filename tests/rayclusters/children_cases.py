@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from rayclusters.histories import IN_S3, IN_S3_BY_ROLE, ON_ACK, remembered
 from rayclusters.manifests import ClusterBuilder, a_cluster
 from raykeeper.operator.raycluster.children.desired import ChildSettings
+from raykeeper.operator.shared.history import History
 
 RANDOM_BYTES = bytes(range(32))
 
@@ -39,8 +41,16 @@ OWN_HEAD_SERVICE = {
     },
 }
 
+REMEMBERING = ChildSettings(history=History(ON_ACK))
+
 CASES: dict[str, tuple[ClusterBuilder, ChildSettings]] = {
     "plain": (a_cluster(), ChildSettings()),
+    "history": (remembered(), REMEMBERING),
+    "history-of-an-autoscaled-cluster": (
+        remembered(a_cluster().autoscaled()),
+        ChildSettings(history=History(IN_S3_BY_ROLE)),
+    ),
+    "history-by-keys": (remembered(), ChildSettings(history=History(IN_S3))),
     "head-service-with-address": (a_cluster(), WITH_ADDRESS),
     "head-service-node-port": (a_cluster().with_head(serviceType="NodePort"), ChildSettings()),
     "head-service-annotated": (a_cluster().with_spec(headServiceAnnotations={"a": "1"}), ChildSettings()),

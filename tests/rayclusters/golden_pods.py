@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rayclusters.histories import IN_FOLDER, IN_S3, ON_ACK, WITH_PROVIDER, remembered, with_history
 from rayclusters.manifests import ClusterBuilder, a_cluster
 from rayclusters.ray_pods import head_pod, pod_defaults, worker_pod
 from raykeeper.api import labels
@@ -137,6 +138,15 @@ GOLDEN_PODS: Mapping[str, JSON] = {
     "head-with-collector": head_pod(collected(PLAIN.autoscaled())),
     "worker-with-collector": worker_pod(collected(made_for("RayJob"))),
     "worker-with-plain-collector": worker_pod(collected(PLAIN), NO_NATIVE_SIDECARS),
+    "head-with-history": head_pod(remembered(PLAIN.autoscaled()), with_history(pod_defaults(), ON_ACK)),
+    "head-with-history-and-a-hook": head_pod(
+        remembered(PLAIN.with_head_container(lifecycle={"postStart": {"exec": {"command": ["bash", "-c", "mine"]}}})),
+        with_history(pod_defaults(), WITH_PROVIDER),
+    ),
+    "worker-with-history": worker_pod(remembered(made_for("RayJob")), with_history(pod_defaults(), IN_S3)),
+    "worker-with-history-in-a-folder": worker_pod(
+        remembered(customised()), with_history(NO_NATIVE_SIDECARS, IN_FOLDER)
+    ),
     "head-of-rayjob": head_pod(made_for("RayJob")),
     "head-of-rayservice": head_pod(made_for("RayService")),
     "worker-of-rayservice": worker_pod(made_for("RayService")),

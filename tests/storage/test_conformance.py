@@ -14,7 +14,7 @@ from raykeeper.clock import SystemClock
 from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.backends.gcs import GCS
 from raykeeper.storage.backends.local import LOCAL
-from raykeeper.storage.errors import ObjectMissing
+from raykeeper.storage.errors import ObjectMissing, ObjectTooLarge
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.remote.operators import PART_BYTES
 from raykeeper.storage.store import ObjectStore, ObjectTail
@@ -64,6 +64,18 @@ async def test_a_missing_object_is_told_by_its_key(store: ObjectStore) -> None:
             await read
     assert await store.find("a/none") is None
     assert await store.find("a") is None  # a folder is no object
+
+
+async def test_an_object_is_read_whole_up_to_a_bound(store: ObjectStore) -> None:
+    content = bytes(range(256)) * 8192
+    await store.put("a/large", content)
+    assert await store.get("a/large", len(content)) == content
+    for limit in (len(content) - 1, 1000, 0):
+        with pytest.raises(ObjectTooLarge, match=f"'a/large' has more than {limit} bytes"):
+            await store.get("a/large", limit)
+    with pytest.raises(ObjectTooLarge):
+        await store.find("a/large", 10)
+    assert await store.get("a/large") == content, "the connection of the one that was cut is not used again"
 
 
 async def test_an_object_is_created_only_once(store: ObjectStore) -> None:

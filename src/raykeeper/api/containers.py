@@ -11,6 +11,8 @@ RAY_CONTAINER_INDEX: Final = 0
 AUTOSCALER: Final = "autoscaler"
 JOB_SUBMITTER: Final = "ray-job-submitter"
 HISTORY_COLLECTOR: Final = "ray-history-collector"
+COLLECTOR_PROGRAM: Final = "collector"
+"""What runs in it, as users write it who add one by hand."""
 WAIT_GCS_READY: Final = "wait-gcs-ready"
 WAIT_FOR_TLS_IP_SAN: Final = "wait-for-tls-ip-san"
 

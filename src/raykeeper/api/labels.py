@@ -53,6 +53,9 @@ RECREATE_HASH: Final = "ray.io/upgrade-strategy-recreate-hash"
 KUBERAY_VERSION: Final = "ray.io/kuberay-version"
 CRONJOB_SCHEDULED_TIMESTAMP: Final = "ray.io/cronjob-scheduled-timestamp"
 INGRESS_CLASS: Final = "kubernetes.io/ingress.class"
+HISTORY: Final = "raykeeper.io/history"
+ENABLE_HISTORYSERVER: Final = "ray.alibabacloud.com/enable-historyserver"
+"""The same in the words of Alibaba's ACK."""
 
 # Finalizers.
 GCS_FT_REDIS_CLEANUP_FINALIZER: Final = "ray.io/gcs-ft-redis-cleanup-finalizer"

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import msgspec
+
+_PATH_CHARACTERS: Final = ":@!$&'()*+,;=~"
+"""Beside letters and digits: what means nothing special inside a segment of a path (RFC 3986)."""
 
 JSON = dict[str, Any]
 """A Kubernetes object, or part of one, as it stands in JSON."""
@@ -99,12 +103,12 @@ class Resource(Generic[T]):
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """The URL path of a collection (`name` is None), an object or a subresource. `namespace` None means all."""
-        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        parts = ["", "apis", self.group, self.version] if self.group else ["", "api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
         parts.append(self.plural)
         parts += [part for part in (name, subresource) if part]
-        return "/".join(parts)
+        return "/".join(quote(part, safe=_PATH_CHARACTERS) for part in parts)
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -87,6 +87,11 @@ def autoscaler_role_name(cluster: RayCluster) -> str:
     return clip_name(cluster.metadata.name)
 
 
+def history_service_account_name(cluster: RayCluster, prefix: str) -> str:
+    """The ServiceAccount of pods whose history is kept by annotation. In full: roles of a cloud trust it by name."""
+    return f"{prefix}-{cluster.metadata.name}"
+
+
 def auth_secret_name(cluster: RayCluster) -> str:
     """The Secret with the cluster's token: the user's, else the one that the operator makes."""
     options = cluster.spec.auth_options

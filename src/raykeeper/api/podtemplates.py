@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
+from raykeeper.api.containers import COLLECTOR_PROGRAM, HISTORY_COLLECTOR
 from raykeeper.api.meta import JSON
 
 
@@ -15,6 +18,17 @@ def pod_spec(template: JSON) -> JSON:
 def containers(template: JSON) -> list[JSON]:
     """The containers, without the init containers."""
     return pod_spec(template).get("containers") or []
+
+
+def has_collector(template: JSON) -> bool:
+    """Whether a container or an init container collects the history."""
+    found = [*containers(template), *(pod_spec(template).get("initContainers") or ())]
+    return any(is_collector(container.get("name", ""), container.get("command") or ()) for container in found)
+
+
+def is_collector(name: str, command: Sequence[str]) -> bool:
+    """Whether a container is a collector: by the name that operators give it, or by the program that it runs."""
+    return name == HISTORY_COLLECTOR or (bool(command) and PurePosixPath(command[0]).name == COLLECTOR_PROGRAM)
 
 
 def ray_container(template: JSON) -> JSON:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from raykeeper.api.conditions import Condition
+from raykeeper.api.conditions import Condition, find_condition
 from raykeeper.api.fields import MAX_INT32, Int32, Int64, ManagedBy, PodTemplate, Quantity, Service, Time
 from raykeeper.api.markers import MapList, Nullable, Required, ServerDefault
 from raykeeper.api.meta import Object, Resource
@@ -115,6 +115,11 @@ class RayClusterSpec(ApiStruct, frozen=True):
     tls_options: TlsOptions | None = None
     """Encryption between the pods. Needs the feature gate RayClusterMTLS."""
 
+    @property
+    def templates(self) -> tuple[PodTemplate, ...]:
+        """Of all groups, the head's first."""
+        return (self.head_group_spec.template, *(group.template for group in self.worker_group_specs))
+
 
 class HeadInfo(ApiStruct, frozen=True):
     """Where the head is."""
@@ -195,9 +200,21 @@ INVALID: Final = "RayClusterInvalid"
 """Ours: the spec cannot be worked on, and why. There only while that is so."""
 SCHEDULED: Final = "Scheduled"
 """Ours, with a batch scheduler: all pods have nodes, and else which group waits for what."""
+HEAD_POD_LOST: Final = "HeadPodLost"
+"""Reason of `HeadPodReady`, ours: there was a head, and there will be no other."""
+HISTORY_COLLECTED: Final = "HistoryCollected"
+"""Ours, where an annotation asks for history: every pod has a collector, and else which have none and why. Also while
+pods have one though it was switched off."""
 CONDITION_TYPES: Final = frozenset(
-    {HEAD_POD_READY, PROVISIONED, REPLICA_FAILURE, SUSPENDING, SUSPENDED, READY, INVALID, SCHEDULED}
+    {HEAD_POD_READY, PROVISIONED, REPLICA_FAILURE, SUSPENDING, SUSPENDED, READY, INVALID, SCHEDULED, HISTORY_COLLECTED}
 )
+
+
+def has_lost_head(cluster: RayCluster) -> bool:
+    """Whether its head is gone for good."""
+    condition = find_condition(cluster.status.conditions, HEAD_POD_READY)
+    return condition is not None and condition.reason == HEAD_POD_LOST
+
 
 RAY_CLUSTERS: Final[Resource[Object]] = Resource("ray.io", "v1", "rayclusters", "RayCluster", Object)
 """Cached as bytes, a fifth of what structs with their templates would take; read with `RayCluster.from_object`."""

@@ -199,6 +199,8 @@ class RayJobStatus(ApiStruct, frozen=True):
     """The head that the attempt was given to: uid of its pod, and how often Ray was started in it. Raykeeper only."""
     failed_attempts: Annotated[tuple[FailedAttempt, ...], AtomicList()] = ()
     """The last attempts that failed and were followed by another, oldest first. Raykeeper only."""
+    history_url: str = ""
+    """Where the history of the job, and of its failed attempts, can be opened. Raykeeper only."""
     conditions: Annotated[tuple[Condition, ...], MapList("type")] = ()
     """What is the case, and since when: `Ready`, `Reconciling`, `Stalled`. Raykeeper only."""
 

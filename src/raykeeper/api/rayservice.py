@@ -8,7 +8,7 @@ import msgspec
 
 from raykeeper.api.conditions import Condition
 from raykeeper.api.fields import Int32, Int64, ManagedBy, Service, Time
-from raykeeper.api.markers import MapList, ServerDefault
+from raykeeper.api.markers import MapList, Rule, ServerDefault
 from raykeeper.api.meta import Object, Resource
 from raykeeper.api.raycluster import RayClusterSpec, RayClusterStatus
 from raykeeper.api.structs import ApiStruct, RayObject, parse_part
@@ -21,10 +21,12 @@ class ClusterUpgradeOptions(ApiStruct, frozen=True):
     """Traffic that moves in one step."""
     interval_seconds: Int32
     """Seconds between two steps."""
-    gateway_class_name: str
-    """Class of the Gateway that splits the traffic."""
+    gateway_class_name: str = ""
+    """Class of the Gateway that splits the traffic. Needed unless `httpRouteName` is set."""
     max_surge_percent: Annotated[Int32, ServerDefault()] = 100
     """Capacity that the new cluster gets at a time."""
+    http_route_name: str | None = None
+    """An HTTPRoute of your own, in which only the weights of the clusters are kept. No Gateway is made then."""
 
 
 class RayServiceUpgradeStrategy(ApiStruct, frozen=True):
@@ -32,7 +34,16 @@ class RayServiceUpgradeStrategy(ApiStruct, frozen=True):
 
     type: str | None = None
     """`NewCluster`, which is also meant when unset, `NewClusterWithIncrementalUpgrade`, or `None`."""
-    cluster_upgrade_options: ClusterUpgradeOptions | None = None
+    cluster_upgrade_options: (
+        Annotated[
+            ClusterUpgradeOptions,
+            Rule(
+                "has(self.gatewayClassName) || has(self.httpRouteName)",
+                "gatewayClassName or httpRouteName must be set",
+            ),
+        ]
+        | None
+    ) = None
     """How `NewClusterWithIncrementalUpgrade` moves the traffic."""
 
 

@@ -38,3 +38,8 @@ def is_qualified_name(text: str) -> bool:
 def is_label_value(text: str) -> bool:
     """Empty, or at most 63 letters, digits, dashes, underscores and dots, alphanumeric at both ends."""
     return text == "" or (len(text) <= MAX_LABEL_LENGTH and _LABEL_NAME.fullmatch(text) is not None)
+
+
+def is_user_name(text: str) -> bool:
+    """Whether a header brings this name of a user or group to Kubernetes unchanged: Go cuts spaces off at both ends."""
+    return text != "" and text.isprintable() and text == text.strip()

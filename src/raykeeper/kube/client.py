@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Self, TypeVar
 
 import msgspec
+from multidict import CIMultiDict
 
 from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.errors import Unavailable
+from raykeeper.kube.connect.callers import CallerToken, Impersonation
 from raykeeper.kube.connect.connection import Connection
 from raykeeper.kube.errors import NotFound
 from raykeeper.kube.http import requests
@@ -23,7 +26,7 @@ from raykeeper.kube.http.fencedbody import Fence
 from raykeeper.kube.http.ratelimit import RateLimiter
 from raykeeper.kube.http.requests import Propagation, Query, Request, Selector
 from raykeeper.kube.http.slots import own_connections, shared_connections
-from raykeeper.kube.http.transport import Lane, Transport
+from raykeeper.kube.http.transport import Body, Guard, Lane, PassedAnswer, Transport
 from raykeeper.kube.http.unanswered import PATIENCE, Patience
 from raykeeper.kube.metrics import KubeMetrics
 
@@ -32,6 +35,7 @@ R = TypeVar("R")
 
 PAGE_SIZE = 500
 """Objects per page; client-go's number, about 4 MB of Ray pods."""
+
 
 USER_AGENT = f"raykeeper/{version('raykeeper')}"
 """The part before the slash becomes the field manager of writes that name none."""
@@ -69,6 +73,11 @@ class Kube:
     def connection(self) -> Connection:
         return self._transport.connection
 
+    @property
+    def shows_caller(self) -> bool:
+        """Whether Kubernetes sees somebody else in our requests than us."""
+        return self._lane.credentials is not None
+
     def with_fence(self, fence: Fence) -> Kube:
         """A view whose writes are each checked against the fence just before they are sent."""
         return self._view(replace(self._lane, fence=fence))
@@ -79,7 +88,20 @@ class Kube:
         One namespace takes `share` of the connections at most, or all.
         """
         own = own_connections(connections, share or connections, self._clock)
-        return self._view(Lane(RateLimiter(qps, burst, self._clock), own, self._lane.fence))
+        return self._view(replace(self._lane, limiter=RateLimiter(qps, burst, self._clock), connections=own))
+
+    def as_caller(self, token: str) -> Kube:
+        """A view whose requests show this token and nothing of ours: the API server decides what its owner may do."""
+        return self._view(replace(self._lane, credentials=CallerToken(self.connection.credentials, token)))
+
+    def impersonating(self, user: str, groups: Sequence[str] = ()) -> Kube:
+        """A view whose requests are made in somebody's name; our own credentials must be allowed to do that."""
+        named = Impersonation(self.connection.credentials, user, tuple(groups))
+        return self._view(replace(self._lane, credentials=named))
+
+    def with_guard(self, guard: Guard) -> Kube:
+        """A view whose requests are each let pass by the guard, or raise what it raises."""
+        return self._view(replace(self._lane, guard=guard))
 
     def ensure_writable(self) -> None:
         """Raise `NotLeading` unless this client may write now: for writes to other servers in the same name."""
@@ -287,6 +309,23 @@ class Kube:
     async def relay(self, request: Request) -> Answer:
         """The answer of a server that the API server only passes requests on to, whatever its status."""
         return await self._transport.relay(request, self._lane)
+
+    def pass_on(
+        self, request: Request, headers: Mapping[str, str], body: Body | None = None, silence: float | None = None
+    ) -> contextlib.AbstractAsyncContextManager[PassedAnswer]:
+        """The answer to a request that is passed on for somebody, whatever its status, before its body is read.
+
+        It may take `silence` seconds to begin.
+        """
+        return self._transport.pass_on(request, self._lane, headers, body, silence)
+
+    async def check(self, request: Request) -> None:
+        """Raise as this request would if its guard does not let it pass; nothing is sent."""
+        await self._transport.check(request, self._lane)
+
+    async def connect(self, request: Request) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, CIMultiDict[str]]:
+        """A bare connection for a request that asks for another protocol, and the headers that say who asks."""
+        return await self._transport.connect(request, self._lane)
 
     def _one(self, resource: Resource[T], answer: Answer) -> T:
         return self._decoded(decode_one, resource, answer)

@@ -1,4 +1,4 @@
-"""Installs and upgrades CustomResourceDefinitions; never deletes one."""
+"""Installs and upgrades CustomResourceDefinitions, and deletes them only when told so."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ CRDS: Resource[JSON] = Resource(
 FIELD_MANAGER = "raykeeper-crds"
 _SHOWN_FIELDS = 5
 _SERVED_WITHIN_SECONDS = 60
+_GONE_WITHIN_SECONDS = 240
 _PAUSE_SECONDS = 0.5
 
 log = Log("raykeeper.crds")
 
 
 class DowngradeRefused(RaykeeperError):
-    """The cluster's definition knows more than ours."""
+    """The cluster's definition knows more than ours. Trying again does not help."""
+
+    exit_code = 2
 
 
 async def apply_crds(kube: Kube, definitions: Iterable[JSON], *, force: bool = False) -> None:
@@ -62,6 +65,29 @@ async def _wait_until_served(kube: Kube, key: ObjectKey) -> None:
             return
         await asyncio.sleep(_PAUSE_SECONDS)
     raise Unavailable(str(key), f"not served after {_SERVED_WITHIN_SECONDS} seconds")
+
+
+async def delete_crds(kube: Kube, names: Iterable[str]) -> None:
+    """Delete these definitions with all their objects, one after the other; return once they are gone.
+
+    Objects that a finalizer holds go when their operator lets them go, so it should still run.
+    """
+    for key in (ObjectKey("", name) for name in names):
+        if await kube.find(CRDS, key) is not None:
+            await kube.delete(CRDS, key)
+            await _wait_until_gone(kube, key)
+            log.info("definition deleted with all its objects", crd=key.name)
+
+
+async def _wait_until_gone(kube: Kube, key: ObjectKey) -> None:
+    for _ in range(int(_GONE_WITHIN_SECONDS / _PAUSE_SECONDS)):
+        if await kube.find(CRDS, key) is None:
+            return
+        await asyncio.sleep(_PAUSE_SECONDS)
+    raise Unavailable(
+        str(key),
+        f"not gone after {_GONE_WITHIN_SECONDS} seconds: finalizers hold some of its objects; does an operator run?",
+    )
 
 
 def _key(definition: JSON) -> ObjectKey:

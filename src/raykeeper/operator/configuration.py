@@ -1,8 +1,8 @@
-"""The Configuration file (config.ray.io/v1alpha1): every field KubeRay 1.7 knows, and no other."""
+"""The Configuration file (config.ray.io/v1alpha1): every field KubeRay 1.7 knows, and `history`, which it skips."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,27 @@ if TYPE_CHECKING:
     import yaml
 
 API_VERSION, KIND = "config.ray.io/v1alpha1", "Configuration"
+
+
+class HistoryConfiguration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename="camel"):
+    """The settings of history by annotation. The names are those of `HistorySettings`."""
+
+    collector_image: str = ""
+    collector_image_pull_policy: str = ""
+    collector_resources: JSON | None = None
+    store_url: str = ""
+    store_volume: JSON | None = None
+    env: tuple[JSON, ...] = ()
+    secret_name: str = ""
+    service_account_prefix: str = ""
+    service_account_annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    callback_service_name: str = ""
+    cloud_role_name: str = ""
+    oidc_provider_arn: str = ""
+    oss_bucket: str = ""
+    oss_endpoint: str = msgspec.field(name="ossEndPoint", default="")
+    oss_region: str = ""
+    oss_root_dir: str = msgspec.field(name="ossHistoryServerRootDir", default="")
 
 
 class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename="camel"):
@@ -43,6 +64,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, ren
     enable_metrics: bool | None = None
     qps: float | None = None
     burst: int | None = None
+    history: HistoryConfiguration = HistoryConfiguration()
 
 
 def read_configuration(path: Path) -> Configuration:
@@ -68,18 +90,19 @@ def parse_configuration(text: str) -> Configuration:
         configuration = msgspec.convert(document, Configuration)
     except msgspec.ValidationError as exc:
         raise ValueError(str(exc)) from exc
-    for place in _unnamed(configuration):
-        raise ValueError(f"{place} has no name")
-    return configuration
-
-
-def _unnamed(configuration: Configuration) -> Iterator[str]:
-    """Containers and variables that Kubernetes would refuse in every pod."""
     lists = {
         "headSidecarContainers": configuration.head_sidecar_containers,
         "workerSidecarContainers": configuration.worker_sidecar_containers,
         "defaultContainerEnvs": configuration.default_container_envs,
+        "history.env": configuration.history.env,
     }
+    for place in unnamed(lists):
+        raise ValueError(f"{place} has no name")
+    return configuration
+
+
+def unnamed(lists: Mapping[str, Sequence[JSON] | None]) -> Iterator[str]:
+    """Containers and variables that Kubernetes would refuse in every pod, by the name of their list."""
     for field, items in lists.items():
         for index, item in enumerate(items or ()):
             if not item.get("name"):

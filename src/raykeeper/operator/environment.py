@@ -19,6 +19,10 @@ VARIABLES = {
         "Seconds until a finished job must be seen as such; default 300."
     ),
     "RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": "Seconds a head may be silent before its job failed; default 300.",
+    "RAYKEEPER_COLLECTOR_IMAGE": "Image of collectors where `--history-collector-image` is not given.",
+    "RAYKEEPER_HISTORY_URL": (
+        "Where people open the history server, such as https://history.example.org; the status of RayJobs links there."
+    ),
     "RAYKEEPER_LOG_LEVEL": "Log level where `--zap-log-level` is not given: debug, info, warning or error.",
     "RAYKEEPER_SUBMITTER_IMAGE": (
         "Image with `/submitter` for RayJobs without a submitterPodTemplate; default is the image of their head."

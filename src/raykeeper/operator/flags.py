@@ -1,9 +1,91 @@
-"""The operator's flags under KubeRay's names. Cheap to import, since `--help` shows them."""
+"""The operator's flags under KubeRay's names, and those of history by annotation. Cheap to import, since `--help` shows
+them.
+"""
 
 from __future__ import annotations
 
 from raykeeper.settings.flags import Flag
-from raykeeper.settings.values import parse_decimal, parse_duration, parse_integer, parse_switch
+from raykeeper.settings.values import (
+    parse_decimal,
+    parse_duration,
+    parse_integer,
+    parse_json_list,
+    parse_json_object,
+    parse_switch,
+)
+
+_HISTORY = (
+    Flag(
+        "history-collector-image",
+        "Image of collectors for clusters that ask for history by an annotation. Variable RAYKEEPER_COLLECTOR_IMAGE.",
+        "history.collectorImage",
+    ),
+    Flag(
+        "history-collector-image-pull-policy",
+        "When that image is pulled: Always, IfNotPresent or Never. Default: IfNotPresent.",
+        "history.collectorImagePullPolicy",
+    ),
+    Flag(
+        "history-collector-resources",
+        'Limits and requests of a collector as JSON, such as {"limits":{"memory":"256Mi"}}.',
+        "history.collectorResources",
+        parse_json_object,
+    ),
+    Flag(
+        "history-store-url",
+        "Where their history goes: s3://bucket/prefix, gs://, azblob://, oss:// or file:///folder.",
+        "history.storeUrl",
+    ),
+    Flag(
+        "history-store-volume",
+        'Volume with the folder of a file:// URL as JSON, such as {"nfs":{"server":"nas","path":"/history"}}.',
+        "history.storeVolume",
+        parse_json_object,
+    ),
+    Flag(
+        "history-env",
+        'Variables of the collectors as JSON, such as [{"name":"S3_REGION","value":"eu-central-1"}].',
+        "history.env",
+        parse_json_list,
+    ),
+    Flag(
+        "history-secret-name",
+        "Secret in the namespace of each cluster whose keys are variables with credentials, such as AWS_ACCESS_KEY_ID.",
+        "history.secretName",
+    ),
+    Flag(
+        "service-account-prefix",
+        "Pods with history run as the ServiceAccount PREFIX-CLUSTER, which is made. Default: ray-historyserver where "
+        "--cloud-role-name or --service-account-annotations is given; else pods keep their own.",
+        "history.serviceAccountPrefix",
+    ),
+    Flag(
+        "service-account-annotations",
+        'Annotations of that ServiceAccount as JSON, such as {"eks.amazonaws.com/role-arn":"arn:…"}.',
+        "history.serviceAccountAnnotations",
+        parse_json_object,
+    ),
+    Flag(
+        "callback-service-name",
+        "Host and port at which people reach the history server, such as history.example.com: for links.",
+        "history.callbackServiceName",
+    ),
+    Flag(
+        "cloud-role-name",
+        "RAM role of the collectors in Alibaba Cloud (RRSA).",
+        "history.cloudRoleName",
+    ),
+    Flag(
+        "oidc-provider-arn",
+        "OIDC provider of the ACK cluster, such as acs:ram::1234:oidc-provider/ack-rrsa-c1. Default: ACK's pod "
+        "identity webhook knows it.",
+        "history.oidcProviderArn",
+    ),
+    Flag("oss-bucket", "Bucket in Alibaba OSS, instead of --history-store-url.", "history.ossBucket"),
+    Flag("oss-endpoint", "Its endpoint. Default: the public one of --oss-region.", "history.ossEndPoint"),
+    Flag("oss-region", "Its region, such as cn-hangzhou.", "history.ossRegion"),
+    Flag("oss-history-server-root-dir", "Folder in that bucket.", "history.ossHistoryServerRootDir"),
+)
 
 FLAGS = (
     Flag(
@@ -109,6 +191,7 @@ FLAGS = (
     Flag("zap-encoder", "Accepted and ignored, as KubeRay does: --log-stdout-encoder counts."),
     Flag("zap-stacktrace-level", "Accepted and ignored: stack traces are written for bugs alone."),
     Flag("zap-time-encoding", "Accepted and ignored: lines carry RFC 3339 times."),
+    *_HISTORY,
 )
 
 WITHOUT_EFFECT = frozenset({"forced-cluster-upgrade", "zap-encoder", "zap-stacktrace-level", "zap-time-encoding"})

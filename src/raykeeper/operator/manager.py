@@ -14,6 +14,8 @@ from raykeeper.operator.gates import Gate
 from raykeeper.operator.program import Program
 from raykeeper.operator.schedulers.choice import scheduler_named
 from raykeeper.operator.schedulers.interface import Scheduler
+from raykeeper.operator.settings import HistorySettings
+from raykeeper.operator.shared.history import History
 from raykeeper.operator.watches import choose_scope
 from raykeeper.operator.work import Work
 
@@ -65,6 +67,9 @@ class Manager:
         )
         if settings.ignored:
             log.warning("flags without effect", flags=settings.ignored)
+        problem = History(settings.history).problem
+        if settings.history != HistorySettings() and problem:
+            log.warning("history by annotation cannot be kept", problem=problem)
         if settings.gates.is_on(Gate.RAYCRONJOB) and not api_server.has_raycronjobs:
             log.warning("RayCronJobs are not reconciled: their custom resource definition is not installed")
         if kinds := unattended(rows):
@@ -73,7 +78,7 @@ class Manager:
 
 def _tell_missing(scheduler: Scheduler, api_server: ApiServerFacts) -> None:
     """RayClusters say it too, in a condition, for as long as it lasts."""
-    missing = [str(kind) for kind in scheduler.kinds if kind not in api_server.scheduler_kinds]
+    missing = [f"{kind} ({kind.version})" for kind in scheduler.kinds if kind not in api_server.scheduler_kinds]
     if missing:
         log.warning(
             "the batch scheduler is not installed: pods wait for its kinds", scheduler=scheduler.name, missing=missing

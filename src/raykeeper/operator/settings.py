@@ -71,6 +71,47 @@ class PodSettings:
 
 
 @dataclass(frozen=True)
+class HistorySettings:
+    """What RayClusters get that ask for history by an annotation. Nothing here is needed where none does."""
+
+    collector_image: str = ""
+    """Image of the collectors (`--history-collector-image`, file `history.collectorImage`, variable
+    `RAYKEEPER_COLLECTOR_IMAGE`). Required."""
+    collector_image_pull_policy: str = ""
+    """When it is pulled (`--history-collector-image-pull-policy`); `IfNotPresent` when empty."""
+    collector_resources: JSON | None = None
+    """Limits and requests of a collector (`--history-collector-resources`); None means KubeRay's."""
+    store_url: str = ""
+    """Where the history goes (`--history-store-url`), unless `env` or the fields of OSS say it."""
+    store_volume: JSON | None = None
+    """Volume that holds the folder of a `file://` URL (`--history-store-volume`): the source, such as `{"nfs": …}`."""
+    env: tuple[JSON, ...] = ()
+    """Variables of the collectors, such as `S3_ENDPOINT` or `STORAGE_BACKEND` (`--history-env`)."""
+    secret_name: str = ""
+    """Secret in the namespace of each cluster whose keys are variables with credentials (`--history-secret-name`)."""
+    service_account_prefix: str = ""
+    """Pods run as the ServiceAccount `<prefix>-<cluster>`, which is made (`--service-account-prefix`). When empty they
+    keep their own, unless there is a role or an annotation to give: then it is `ray-historyserver`."""
+    service_account_annotations: Mapping[str, str] = field(default_factory=dict)
+    """Annotations of that ServiceAccount, such as those of a cloud identity (`--service-account-annotations`)."""
+    callback_service_name: str = ""
+    """Where people reach the history server, as host and port (`--callback-service-name`), for links."""
+    cloud_role_name: str = ""
+    """RAM role of the collectors (RRSA) in Alibaba Cloud (`--cloud-role-name`)."""
+    oidc_provider_arn: str = ""
+    """The cluster's OIDC provider in Alibaba Cloud (`--oidc-provider-arn`): with it the operator mounts the token for
+    the role itself; without it ACK's pod identity webhook does."""
+    oss_bucket: str = ""
+    """Bucket in Alibaba OSS (`--oss-bucket`)."""
+    oss_endpoint: str = ""
+    """Its endpoint (`--oss-endpoint`); when empty, the public one of the region."""
+    oss_region: str = ""
+    """Its region, such as cn-hangzhou (`--oss-region`)."""
+    oss_root_dir: str = ""
+    """Folder in the bucket (`--oss-history-server-root-dir`)."""
+
+
+@dataclass(frozen=True)
 class RayClusterSettings:
     """How RayClusters are reconciled."""
 
@@ -100,6 +141,8 @@ class RayJobSettings:
     submitter_image: str = ""
     """Image with the program `/submitter` for RayJobs without a `submitterPodTemplate` (`RAYKEEPER_SUBMITTER_IMAGE`);
     when empty the head's own."""
+    history_url: str = ""
+    """Where people open the history server, for the link in the status of RayJobs (`RAYKEEPER_HISTORY_URL`)."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +175,8 @@ class OperatorSettings:
     """What starts the pods of a cluster together (`--batch-scheduler`, file `batchScheduler`); none when empty."""
     pods: PodSettings = field(default_factory=PodSettings)
     """Ray pods."""
+    history: HistorySettings = field(default_factory=HistorySettings)
+    """History by annotation."""
     raycluster: RayClusterSettings = field(default_factory=RayClusterSettings)
     """RayClusters."""
     rayjob: RayJobSettings = field(default_factory=RayJobSettings)

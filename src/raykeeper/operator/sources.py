@@ -22,7 +22,14 @@ from raykeeper.errors import Misconfigured
 from raykeeper.kube.leader.installations import Coverage, parse_coverage, parse_others
 from raykeeper.kube.leader.lease import JITTER, ElectionSettings
 from raykeeper.kube.serving.server import ServingSettings
-from raykeeper.operator.configuration import API_VERSION, KIND, Configuration, read_configuration
+from raykeeper.operator.configuration import (
+    API_VERSION,
+    KIND,
+    Configuration,
+    HistoryConfiguration,
+    read_configuration,
+    unnamed,
+)
 from raykeeper.operator.flags import FLAGS, WITHOUT_EFFECT
 from raykeeper.operator.gates import FLAG as GATES_FLAG
 from raykeeper.operator.gates import FeatureGates, Gate, parse_gates
@@ -31,6 +38,7 @@ from raykeeper.operator.schedulers.choice import chosen_name
 from raykeeper.operator.schedulers.kubernetes_was import KubernetesWas
 from raykeeper.operator.settings import (
     ClientSettings,
+    HistorySettings,
     LeadershipSettings,
     OperatorSettings,
     PodSettings,
@@ -44,6 +52,7 @@ from raykeeper.settings.variables import Variables
 
 _FLAG_OF_FIELD = {flag.field: flag for flag in FLAGS if flag.field}
 _ENCODERS = frozenset({"logStdoutEncoder", "logFileEncoder"})
+_HISTORY = "history."
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         has_object_metrics=fields.enable_metrics or False,
         batch_scheduler=_batch_scheduler(said, gates),
         pods=_pods(fields, variables),
+        history=_history(said, variables),
         raycluster=_raycluster(variables),
         rayjob=_rayjob(fields, variables),
         rayservice=RayServiceSettings(variables.is_not_off("ENABLE_ZERO_DOWNTIME")),
@@ -91,12 +101,27 @@ def _said(given: Mapping[str, str]) -> _Said:
     values = parse_values(FLAGS, given)
     by_flag = {field: values[flag.name] for field, flag in _FLAG_OF_FIELD.items() if flag.name in values}
     if not given.get("config"):
-        flags = {"apiVersion": API_VERSION, "kind": KIND, **by_flag}
+        flags = {"apiVersion": API_VERSION, "kind": KIND, **_nested(by_flag)}
         return _Said(msgspec.convert(flags, Configuration), None, frozenset(by_flag))
     file = Path(given["config"])
     encoders = {field: value for field, value in by_flag.items() if field in _ENCODERS}
     both = {**msgspec.to_builtins(read_configuration(file)), **encoders}
     return _Said(msgspec.convert(both, Configuration), file, frozenset(encoders))
+
+
+def _nested(by_flag: Mapping[str, object]) -> dict[str, object]:
+    """The fields as the file has them: those of history in a part of their own. `Misconfigured` names a wrong one."""
+    plain = {field: value for field, value in by_flag.items() if not field.startswith(_HISTORY)}
+    history = {field.removeprefix(_HISTORY): value for field, value in by_flag.items() if field.startswith(_HISTORY)}
+    for field, value in history.items():
+        flag = _FLAG_OF_FIELD[_HISTORY + field].spelling
+        try:
+            found = msgspec.convert({field: value}, HistoryConfiguration)
+        except msgspec.ValidationError as exc:
+            raise Misconfigured(flag, msgspec.json.encode(value).decode(), str(exc)) from exc
+        for place in unnamed({flag: found.env}):
+            raise Misconfigured(flag, msgspec.json.encode(value).decode(), f"{place} has no name")
+    return {**plain, "history": history}
 
 
 def _ignored(given: Mapping[str, str], *, beside_file: bool) -> list[str]:
@@ -221,6 +246,17 @@ def _pods(fields: Configuration, variables: Variables) -> PodSettings:
     )
 
 
+def _history(said: _Said, variables: Variables) -> HistorySettings:
+    """As it was said. What is missing or makes no sense is told about each object that asks for history: an operator
+    that stopped for it would cost all others.
+    """
+    fields = msgspec.structs.asdict(said.fields.history)
+    image = variables.text("RAYKEEPER_COLLECTOR_IMAGE")
+    if image and f"{_HISTORY}collectorImage" not in said.by_flag:
+        fields["collector_image"] = image
+    return HistorySettings(**fields)
+
+
 def _raycluster(variables: Variables) -> RayClusterSettings:
     default = RayClusterSettings.requeue_seconds
     return RayClusterSettings(
@@ -240,4 +276,12 @@ def _rayjob(fields: Configuration, variables: Variables) -> RayJobSettings:
         variables.seconds("RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS", timeout),
         deletes_finished=deletes if deletes is not None else fields.delete_ray_job_after_job_finishes or False,
         submitter_image=variables.text("RAYKEEPER_SUBMITTER_IMAGE") or "",
+        history_url=_url(variables, "RAYKEEPER_HISTORY_URL"),
     )
+
+
+def _url(variables: Variables, name: str) -> str:
+    text = variables.text(name) or ""
+    if text and not text.startswith(("https://", "http://")):
+        raise Misconfigured(name, text, "begin it with https:// or http://")
+    return text.rstrip("/")

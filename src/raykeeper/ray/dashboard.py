@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from raykeeper.errors import Unavailable
@@ -13,6 +13,8 @@ from raykeeper.ray.errors import NotAnswered, OversizedAnswer, RayRefused
 from raykeeper.ray.exchange import BrokenAnswer, Incoming, Outgoing, Target, open_exchange
 
 MIB = 1 << 20
+LARGE_BYTES = MIB // 4
+"""Of an answer that is large where many are read at once."""
 WANTS_ANOTHER_TOKEN = frozenset({401, 403})
 
 
@@ -42,6 +44,8 @@ class Limits:
     """Of a whole answer, and of each piece of a streamed one. Serve's first answer takes 7 s on a busy machine."""
     body_bytes: int = 32 * MIB
     """The statistics of 1,500 nodes; a sidecar has no memory for more."""
+    large_answers: asyncio.Semaphore | None = None
+    """Taken by who reads a large answer, where many dashboards are asked at once and any of them may send one."""
 
 
 class Dashboard:
@@ -53,25 +57,27 @@ class Dashboard:
         self._limits = limits or Limits()
         self.service = f"Ray dashboard {address}"
 
-    async def get(self, path: str) -> Answer:
-        """The whole answer to a GET of `path`, which may carry a query."""
-        return await self.ask(Outgoing(path))
+    async def get(self, path: str, limit_bytes: int | None = None) -> Answer:
+        """The whole answer to a GET of `path`, which may carry a query; at most so many bytes, where that is said."""
+        return await self.ask(Outgoing(path), limit_bytes)
 
     async def send(self, method: str, path: str, body: bytes = b"") -> Answer:
         """The whole answer to a request that changes something; its body is JSON."""
         return await self.ask(Outgoing(path, method, body))
 
-    async def ask(self, outgoing: Outgoing) -> Answer:
+    async def ask(self, outgoing: Outgoing, limit_bytes: int | None = None) -> Answer:
         """The whole answer to any request."""
-        path = outgoing.path
-        async with self._asked(outgoing) as incoming:
-            pieces, size = [], 0
+        limit = min(limit_bytes or self._limits.body_bytes, self._limits.body_bytes)
+        body, turns = bytearray(), self._limits.large_answers
+        async with self._asked(outgoing) as incoming, AsyncExitStack() as stack:
             async for piece in incoming.pieces():
-                size += len(piece)
-                if size > self._limits.body_bytes:
-                    raise OversizedAnswer(self.service, path, self._limits.body_bytes)
-                pieces.append(piece)
-            return Answer(incoming.status, b"".join(pieces), incoming.headers.get("content-type", ""))
+                body += piece
+                if len(body) > limit:
+                    raise OversizedAnswer(self.service, outgoing.path, limit)
+                if turns is not None and len(body) > LARGE_BYTES:
+                    await stack.enter_async_context(turns)
+                    turns = None
+            return Answer(incoming.status, bytes(body), incoming.headers.get("content-type", ""))
 
     async def stream(self, path: str) -> AsyncGenerator[bytes, None]:
         """The body in pieces, however long it is. Raises NotAnswered unless the status is 200."""

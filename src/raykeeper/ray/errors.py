@@ -37,3 +37,11 @@ class HeadRefused(RaykeeperError):
         super().__init__(f"{about}: refused with {status}: {text}")
         self.status = status
         self.text = text
+
+
+class SubmissionIdTaken(RaykeeperError):
+    """Another job was submitted under this id before."""
+
+    def __init__(self, submission_id: str) -> None:
+        super().__init__(f"submission id {submission_id} is taken")
+        self.submission_id = submission_id

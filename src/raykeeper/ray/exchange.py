@@ -98,8 +98,9 @@ class Incoming:
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it comes, without the framing of its chunks."""
         while True:
-            while self._pieces:
-                yield self._pieces.pop(0)
+            if self._pieces:  # all at once: ten thousand chunks of a byte each must not cost as many turns
+                pieces, self._pieces = b"".join(self._pieces), []
+                yield pieces
             if self._is_complete:
                 return
             await self._read()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+import msgspec
 
 from raykeeper.errors import Unavailable
 from raykeeper.ray.dashboard import Answer
@@ -23,6 +25,17 @@ class Head(Protocol):
 
     async def send(self, method: str, path: str, body: bytes = b"") -> Answer:
         """The answer to a request that changes something, whatever its status."""
+
+
+T = TypeVar("T")
+
+
+def decode_answer(head: Head, about: str, answer: Answer, kind: type[T]) -> T:
+    """What an answer says. Raises `Unavailable` for what is none of Ray's: a head belongs to its users."""
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise Unavailable(head.service, f"what it says about {about} cannot be read ({exc})") from exc
 
 
 def raise_for(head: Head, about: str, answer: Answer) -> None:

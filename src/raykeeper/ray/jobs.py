@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
 
 from raykeeper.api.meta import JSON
 from raykeeper.errors import Unavailable
-from raykeeper.ray.dashboard import Answer
-from raykeeper.ray.heads import Head, raise_for
+from raykeeper.ray.errors import SubmissionIdTaken
+from raykeeper.ray.heads import Head, decode_answer, raise_for
 from raykeeper.rayevents.states import ENDED_JOBS, JobStatus
+from raykeeper.times import from_ms
 
 ALREADY_SUBMITTED: Final = "different submission_id"
 """Ray answers 500 with a hint of these words where the id is taken."""
@@ -38,12 +39,28 @@ class JobSubmission(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job to be submitted, in Ray's words."""
 
     entrypoint: str
-    submission_id: str
+    submission_id: str = ""
     runtime_env: JSON = msgspec.field(default_factory=dict)
     metadata: dict[str, str] = msgspec.field(default_factory=dict)
     entrypoint_num_cpus: float = 0.0
     entrypoint_num_gpus: float = 0.0
     entrypoint_resources: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class JobDetails(msgspec.Struct, frozen=True):
+    """Everything that Ray's job API says about a job, whether it was submitted or a driver that somebody started."""
+
+    entrypoint: str | None = None
+    job_id: str | None = None
+    submission_id: str | None = None
+    status: str | None = None
+    message: str | None = None
+    error_type: str | None = None
+    start_time: int | None = None
+    """Milliseconds since 1970."""
+    end_time: int | None = None
+    metadata: dict[str, str] | None = None
+    runtime_env: JSON | None = None
 
 
 class _Wire(msgspec.Struct):
@@ -60,6 +77,15 @@ class _Stopped(msgspec.Struct):
     stopped: bool = False
 
 
+class _Submitted(msgspec.Struct):
+    submission_id: str | None = None
+    job_id: str | None = None
+
+
+class _Logs(msgspec.Struct):
+    logs: str = ""
+
+
 async def job_info(head: Head, submission_id: str) -> JobInfo | None:
     """What the job is doing; None where the head knows no such job.
 
@@ -69,9 +95,10 @@ async def job_info(head: Head, submission_id: str) -> JobInfo | None:
     if answer.status == 404:
         return None
     raise_for(head, f"job {submission_id}", answer)
-    wire: _Wire = _decoded(head, answer, _Wire)
+    wire = decode_answer(head, "a job", answer, _Wire)
     message = (wire.message or "")[:MESSAGE_CHARACTERS]
-    return JobInfo(wire.submission_id or submission_id, wire.status, message, wire.start_time, wire.end_time)
+    started, ended = (ms if from_ms(ms) is not None else None for ms in (wire.start_time, wire.end_time))
+    return JobInfo(wire.submission_id or submission_id, wire.status, message, started, ended)
 
 
 async def submit_job(head: Head, submission: JobSubmission) -> None:
@@ -85,14 +112,51 @@ async def submit_job(head: Head, submission: JobSubmission) -> None:
     raise_for(head, f"submission of job {submission.submission_id}", answer)
 
 
+async def submit_new_job(head: Head, submission: JobSubmission) -> str:
+    """Have the job run, and return its submission id, which Ray makes where none is given.
+
+    Raises `SubmissionIdTaken`, and `HeadRefused` where Ray does not want it.
+    """
+    answer = await head.send("POST", "/api/jobs/", msgspec.json.encode(submission))
+    if answer.status >= 400 and ALREADY_SUBMITTED in answer.body.decode(errors="replace"):
+        raise SubmissionIdTaken(submission.submission_id)
+    raise_for(head, "submission of a job", answer)
+    submitted = decode_answer(head, "a job", answer, _Submitted)
+    return submitted.submission_id or submitted.job_id or submission.submission_id
+
+
+async def job_details(head: Head, submission_id: str) -> JobDetails | None:
+    """All that Ray says about a job; None where the head knows no such job."""
+    answer = await head.get(_path(submission_id))
+    if answer.status == 404:
+        return None
+    raise_for(head, f"job {submission_id}", answer)
+    return decode_answer(head, "a job", answer, JobDetails)
+
+
+async def list_jobs(head: Head) -> list[JobDetails]:
+    """All jobs that the head knows."""
+    answer = await head.get("/api/jobs/")
+    raise_for(head, "list of jobs", answer)
+    return decode_answer(head, "its jobs", answer, list[JobDetails])
+
+
+async def whole_log(head: Head, submission_id: str) -> str | None:
+    """What the job has printed until now; None where the head knows no such job."""
+    answer = await head.get(f"{_path(submission_id)}/logs")
+    if answer.status == 404:
+        return None
+    raise_for(head, f"log of job {submission_id}", answer)
+    return decode_answer(head, "a job", answer, _Logs).logs
+
+
 async def stop_job(head: Head, submission_id: str) -> None:
     """Have the job end; one that has ended, or that the head does not know, is no error."""
     answer = await head.send("POST", f"{_path(submission_id)}/stop")
     if answer.status == 404:
         return
     raise_for(head, f"stop of job {submission_id}", answer)
-    stopped: _Stopped = _decoded(head, answer, _Stopped)
-    if stopped.stopped:
+    if decode_answer(head, "a job", answer, _Stopped).stopped:
         return
     info = await job_info(head, submission_id)
     if info is not None and not info.has_ended:
@@ -108,10 +172,3 @@ async def delete_job(head: Head, submission_id: str) -> None:
 
 def _path(submission_id: str) -> str:
     return f"/api/jobs/{quote(submission_id, safe='')}"
-
-
-def _decoded(head: Head, answer: Answer, kind: type[Any]) -> Any:
-    try:
-        return msgspec.json.decode(answer.body, type=kind)
-    except msgspec.DecodeError as exc:
-        raise Unavailable(head.service, f"what it says about a job cannot be read ({exc})") from exc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass
 
@@ -18,6 +19,19 @@ class Address:
 
     host: str | None
     port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if self.host and ":" in self.host else f"{self.host or ''}:{self.port}"
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether only this machine can reach the address."""
+    if host is None:
+        return False
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def parse_address(setting: str, text: str) -> Address | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 from raykeeper.errors import Misconfigured
 
@@ -78,3 +79,28 @@ def parse_path(setting: str, text: str) -> Path:
 def parse_optional_path(setting: str, text: str) -> Path | None:  # noqa: ARG001 - one of several parsers
     """The same, where an empty text means none."""
     return Path(text) if text else None
+
+
+def parse_json_object(setting: str, text: str) -> dict[str, Any]:
+    """One JSON object; an empty text means an empty one."""
+    value = _parse_json(setting, text or "{}")
+    if not isinstance(value, dict):
+        raise Misconfigured(setting, text, "use one JSON object")
+    return value
+
+
+def parse_json_list(setting: str, text: str) -> list[Any]:
+    """One JSON list; an empty text means an empty one."""
+    value = _parse_json(setting, text or "[]")
+    if not isinstance(value, list):
+        raise Misconfigured(setting, text, "use one JSON list")
+    return value
+
+
+def _parse_json(setting: str, text: str) -> Any:
+    import msgspec  # here alone: `--help` needs no JSON
+
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, msgspec.DecodeError, RecursionError) as exc:
+        raise Misconfigured(setting, text, f"it is no JSON ({exc})") from None

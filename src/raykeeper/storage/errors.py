@@ -14,6 +14,15 @@ class ObjectMissing(RaykeeperError):
         self.key = key
 
 
+class ObjectTooLarge(RaykeeperError):
+    """There is an object of that key, and it is larger than whoever reads it has memory for: nothing of it was kept."""
+
+    def __init__(self, store: str, key: str, limit_bytes: int) -> None:
+        super().__init__(f"{store}: {key!r} has more than {limit_bytes} bytes")
+        self.store = store
+        self.key = key
+
+
 class StoreRefused(RaykeeperError):
     """The user must act: credentials, rights, a bucket that is not there. Trying again changes nothing."""
 

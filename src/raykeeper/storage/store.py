@@ -15,6 +15,10 @@ from raykeeper.clock import Clock
 from raykeeper.storage.clockoffset import ClockOffset, clock_offset
 from raykeeper.storage.errors import ObjectMissing
 
+OBJECT_LIMIT_BYTES = 64 << 20
+"""Of an object that is read whole, where the reader knows no closer bound: whoever may write into a bucket decides how
+large an object is."""
+
 Names = list[str]  # inside the class `list` is the method
 
 
@@ -39,7 +43,8 @@ class ObjectTail:
 class ObjectStore(ABC):
     """Objects under one prefix of one bucket; keys are relative to that prefix.
 
-    Guarantees: an object is there whole or not at all. Raises `ObjectMissing`, `StoreRefused` and `StoreUnavailable`.
+    Guarantees: an object is there whole or not at all. Raises `ObjectMissing`, `ObjectTooLarge`, `StoreRefused` and
+    `StoreUnavailable`.
     """
 
     @abstractmethod
@@ -58,8 +63,8 @@ class ObjectStore(ABC):
         """
 
     @abstractmethod
-    async def get(self, key: str) -> bytes:
-        """The whole object."""
+    async def get(self, key: str, limit_bytes: int = OBJECT_LIMIT_BYTES) -> bytes:
+        """The whole object. Raises ObjectTooLarge for a larger one, whatever a listing said of it before."""
 
     @abstractmethod
     async def read_range(self, key: str, offset: int, length: int) -> bytes:
@@ -90,13 +95,16 @@ class ObjectStore(ABC):
         """Write a file of any size, with bounded memory."""
 
     @abstractmethod
-    async def get_file(self, key: str, path: Path) -> None:
-        """Read an object of any size into a file, with bounded memory. Assumes that nobody overwrites it meanwhile."""
+    async def get_file(self, key: str, path: Path, limit_bytes: int | None = None) -> None:
+        """Read an object of any size into a file, with bounded memory. Assumes that nobody overwrites it meanwhile.
 
-    async def find(self, key: str) -> bytes | None:
-        """The whole object, or None when there is none."""
+        Raises ObjectTooLarge for one of more than `limit_bytes`, before anything of it is read.
+        """
+
+    async def find(self, key: str, limit_bytes: int = OBJECT_LIMIT_BYTES) -> bytes | None:
+        """The whole object, or None when there is none. Raises ObjectTooLarge."""
         try:
-            return await self.get(key)
+            return await self.get(key, limit_bytes)
         except ObjectMissing:
             return None
 

@@ -14,6 +14,7 @@ from raykeeper.operator.raycluster.children.desired import ChildSettings, child_
 from raykeeper.operator.raycluster.children.requirements import requirements
 from raykeeper.operator.shared.children.adoption import Standing, standing, taking_patch
 from raykeeper.operator.shared.children.keys import ChildKey, child_key
+from raykeeper.operator.shared.history import History
 from raykeeper.operator.shared.owner import Owner
 
 ROCKSDB: JSON = {"backend": "rocksdb", "storage": {"claimName": "mine"}}
@@ -116,5 +117,7 @@ def test_a_claim_that_is_not_as_asked_for_is_told() -> None:
 def test_what_users_say_they_supply_is_looked_for(
     builder: ClusterBuilder, needed: list[tuple[str, str, str, bool]]
 ) -> None:
-    found = [(one.resource.kind, one.name, one.reason, one.is_vital) for one in requirements(builder.build())]
+    found = [
+        (one.resource.kind, one.name, one.reason, one.is_vital) for one in requirements(builder.build(), History())
+    ]
     assert found == needed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bed.waiting import BUSY_FACTOR
-from raykeeper.operator.raycluster.actions import CreateHead, PodAction
+from raykeeper.operator.raycluster.actions import CreateHead, CreateWorker, DeletePod, PodAction
 from raykeeper.operator.raycluster.plan import ACTIONS_A_PASS, Facts, plan_pods
 from raykeeper.operator.raycluster.pod import Pod
 from support.operator_raycluster import NOW, a_cluster, a_group, a_head, a_host, a_worker
@@ -61,3 +61,11 @@ def test_the_next_pass_goes_on_where_this_one_stopped() -> None:
 def test_pods_go_in_steps_too() -> None:
     workers = [a_worker(str(n)) for n in range(3 * ACTIONS_A_PASS)]
     assert len(planned(a_cluster(a_group("small", 0)), a_head(), *workers)) == ACTIONS_A_PASS
+
+
+def test_pods_go_though_more_are_to_be_made_than_a_pass_may_and_every_group_has_its_turn() -> None:
+    cluster = a_cluster(a_group("large", MANY), a_group("full", 0), a_group("small", 2))
+    plan = planned(cluster, a_head(), a_worker("idle", "full"))
+    made = [action.group for action in plan if isinstance(action, CreateWorker)]
+    assert [action.pod.name for action in plan if isinstance(action, DeletePod)] == ["idle"]
+    assert (made.count("small"), len(plan)) == (2, ACTIONS_A_PASS)

@@ -79,6 +79,33 @@ async def test_pods_that_admission_refuses_are_tried_ever_more_rarely_and_made_o
     assert len(await scene.names("small")) == 20
 
 
+async def test_a_group_whose_pods_are_refused_keeps_no_other_from_its_own(ray_crds: ControlPlane, scene: Scene) -> None:
+    unwanted = {"metadata": {"labels": UNWANTED}, **TEMPLATE}
+    async with (
+        operating(ray_crds.admin_kubeconfig, scene.namespace),
+        refusing_pods(scene.kube, scene.namespace),
+    ):
+        await scene.apply(a_raycluster(a_group("gpu", 300, template=unwanted), a_group("cpu", 5)))
+        await scene.has_pods("cpu", 5)
+        condition = await scene.condition("ReplicaFailure", "True")
+        assert (condition["reason"], SENTENCE in condition["message"]) == ("FailedCreateWorkerPod", True)
+
+
+async def test_a_pod_that_must_not_be_deleted_keeps_no_other_from_going(ray_crds: ControlPlane, scene: Scene) -> None:
+    unwanted = {"metadata": {"labels": UNWANTED}, **TEMPLATE}
+    async with (
+        operating(ray_crds.admin_kubeconfig, scene.namespace),
+        refusing_pods(scene.kube, scene.namespace, "DELETE"),
+    ):
+        await scene.apply(a_raycluster(a_group("kept", 2, template=unwanted), a_group("free", 4)))
+        await scene.becomes("ready")
+        await scene.patch(workerGroupSpecs=[a_group("kept", 0, template=unwanted), a_group("free", 1)])
+        await scene.has_pods("free", 1)
+        condition = await scene.condition("ReplicaFailure", "True")
+        assert (condition["reason"], SENTENCE in condition["message"]) == ("FailedDeleteWorkerPod", True)
+    assert len(await scene.names("kept")) == 2
+
+
 async def test_lost_races_with_other_writers_are_run_again(
     ray_crds: ControlPlane, wire: HttpFaults, scene: Scene
 ) -> None:
@@ -222,3 +249,18 @@ async def test_no_pod_is_made_while_the_head_service_is_missing_but_pods_go(
         assert await scene.names("large") == set()
         condition = await scene.condition("ReplicaFailure", "True")
         assert condition["reason"] == "FailedCreateChild"
+
+
+async def test_no_pod_is_made_while_the_finalizer_is_refused_but_pods_go(
+    ray_crds: ControlPlane, wire: HttpFaults, scene: Scene
+) -> None:
+    redis: JSON = {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}
+    async with operating(ray_crds.kubeconfig(server=wire.server), scene.namespace):
+        await scene.apply(a_raycluster(a_group("small", 2), **redis))
+        await scene.becomes("ready")
+        wire.inject(Fault(403, "PATCH", f"/namespaces/{scene.namespace}/rayclusters/demo$"))
+        await scene.kube.merge_patch(CLUSTERS, scene.key, {"metadata": {"finalizers": None}})
+        await scene.patch(workerGroupSpecs=[a_group("small", 1), a_group("large", 1)])
+        await scene.has_pods("small", 1)
+        assert await scene.names("large") == set()
+        assert (await scene.condition("ReplicaFailure", "True"))["reason"] == "FailedCreateChild"

@@ -14,10 +14,13 @@ import pytest_asyncio
 
 from bed.control_plane import ControlPlane
 from bed.kwok import Kwok
+from rayclusters.histories import BY_ACK, ON_ACK
+from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import INGRESSES
+from raykeeper.operator.settings import OperatorSettings
 from support.crashes import Story, play
-from support.operating import with_scheduler
+from support.operating import Given, with_scheduler
 from support.raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
 from support.side_by_side import Told, selected, told
 
@@ -66,11 +69,23 @@ async def is_ready_without_ingress(scene: Scene) -> bool:
     return ingress is None and await is_ready(scene)
 
 
+async def is_collected(scene: Scene) -> bool:
+    """Ready, and every pod has a collector."""
+    pods = await scene.pods()
+    return await is_ready(scene) and all("ray-history-collector" in str(pod["spec"]) for pod in pods)
+
+
 SMALL = a_raycluster(a_group("small", 2))
+A_GANG = a_raycluster(a_group())
+A_GANG["metadata"]["labels"] = {labels.GANG_SCHEDULING_ENABLED: "true"}
+REMEMBERED = a_raycluster(a_group("small", 1), enableInTreeAutoscaling=True)
+REMEMBERED["metadata"]["annotations"] = BY_ACK
+REMEMBERING = Given(settings=OperatorSettings(history=ON_ACK))
 STORIES = {
     "a new cluster": Story(applied(a_raycluster(a_group("small", 3))), is_ready, made=4, gone=0),
     "a new cluster with all children": Story(applied(WITH_ALL_CHILDREN), is_ready, made=4, gone=0),
     "a new cluster with Redis": Story(applied(a_raycluster(a_group("small", 1), **REDIS)), is_ready, made=2, gone=0),
+    "a new cluster with history": Story(applied(REMEMBERED), is_collected, made=2, gone=0, given=REMEMBERING),
     "scale up": Story(
         patched(workerGroupSpecs=[a_group("small", 4)]), is_ready, made=5, gone=0, before=a_raycluster(a_group())
     ),
@@ -130,6 +145,23 @@ STORIES = {
     "suspend with Volcano": Story(
         patched(suspend=True), is_suspended, made=3, gone=3, before=SMALL, given=with_scheduler("volcano")
     ),
+    "resume with Volcano": Story(
+        patched(suspend=False),
+        is_ready,
+        made=3,
+        gone=0,
+        before=SMALL | {"spec": SMALL["spec"] | {"suspend": True}},
+        state_before="suspended",
+        given=with_scheduler("volcano"),
+    ),
+    "scale up with scheduler-plugins": Story(
+        patched(workerGroupSpecs=[a_group("small", 4)]),
+        is_ready,
+        made=5,
+        gone=0,
+        before=A_GANG,
+        given=with_scheduler("scheduler-plugins"),
+    ),
     "deletion with Redis": Story(
         deleted, is_gone, made=2, gone=2, before=a_raycluster(a_group("small", 1), **REDIS), jobs=1
     ),
@@ -139,6 +171,7 @@ WRITES = {
     # At least so many are seen to be interrupted; status writes come on top, and how many depends on the speed of pods.
     "a new cluster": 5,
     "a new cluster with all children": 11,
+    "a new cluster with history": 8,
     "autoscaling turned off": 7,
     "a new cluster with Volcano": 6,
     "deletion with Redis": 3,

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykeeper.api import labels
+from raykeeper.api.meta import JSON
 from raykeeper.operator.raycluster.actions import (
     AdoptPod,
     CreateHead,
@@ -133,6 +134,23 @@ def test_a_provisioned_cluster_stays_without_head_where_the_user_wants_that() ->
     held = a_head(seems_running=False, **LONG_GONE)
     assert plan_pods(cluster, [held], facts()) == [], "nor when the last one is still held by somebody"
     assert created(plan_pods(a_cluster(annotations=wish), [], facts())) == [CreateHead()]
+
+
+@pytest.mark.parametrize("known", ["podName", "condition"])
+def test_a_head_with_a_submitter_in_it_is_made_once(known: str) -> None:
+    condition = {
+        "type": "HeadPodReady",
+        "status": "False",
+        "reason": "HeadPodLost",
+        "message": "",
+        "lastTransitionTime": "2026-11-15T11:00:00Z",
+    }
+    wish = {labels.DISABLE_PROVISIONED_HEAD_RESTART: "true"}
+    status: JSON = {"head": {"podName": "demo-head-abcde"}} if known == "podName" else {"conditions": [condition]}
+    marks = {labels.JOB_SUBMISSION_MODE: "SidecarMode"}
+    assert plan_pods(a_cluster(annotations=wish, labels=marks, status=status), [], facts()) == []
+    assert created(plan_pods(a_cluster(annotations=wish, labels=marks), [], facts())) == [CreateHead()], "the first"
+    assert created(plan_pods(a_cluster(annotations=wish, status=status), [], facts())) == [CreateHead()], "as KubeRay"
 
 
 # Workers

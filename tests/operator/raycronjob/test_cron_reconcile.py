@@ -12,7 +12,7 @@ from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.errors import Invalid
 from support.conditions import eventually
 from support.crashes import CrashAfter
-from support.raycronjob_scene import CRON_OBJECTS, CronScene, a_cron_scene, a_raycronjob, scheduled
+from support.raycronjob_scene import CRON_OBJECTS, CronScene, a_cron_scene, a_raycronjob, hourly, scheduled
 from support.rayjob_scene import EVENTS, RAY_JOB_OBJECTS
 
 
@@ -23,11 +23,12 @@ async def scene(ray_crds: ControlPlane) -> AsyncIterator[CronScene]:
 
 
 async def test_a_rayjob_is_made_when_it_is_due_and_its_end_is_told(scene: CronScene) -> None:
-    await scene.apply(a_raycronjob())
+    body = a_raycronjob()
+    await scene.apply(body)
     async with scene.operating(hours=1):
         (job,) = await scene.has_jobs(1)
         moment = datetime.fromisoformat(scheduled(job))
-        assert (moment.minute, moment.second) == (0, 0)
+        assert (f"{moment.minute} * * * *", moment.second) == (body["spec"]["schedule"], 0)
         assert job["metadata"]["name"] == f"nightly-{int(moment.timestamp()) // 60}"
         assert job["metadata"]["labels"] == {
             "ray.io/cronjob-name": "nightly",
@@ -146,7 +147,7 @@ async def test_an_impossible_schedule_is_refused_by_name_until_it_is_mended(scen
         assert event["note"].startswith('spec.schedule is "0 0 30 2 *": 0 0 30 2 * never fires')
         await scene.says("Stalled", message=event["note"])
         assert await scene.jobs() == []
-        await scene.patch(schedule="0 * * * *")
+        await scene.patch(schedule=hourly())
         await scene.has_jobs(1)
         await scene.says("Stalled")
         await scene.says("Ready", status="True")

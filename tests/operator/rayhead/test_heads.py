@@ -18,10 +18,11 @@ from raykeeper.errors import Unavailable
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import NotLeading
 from raykeeper.kube.proxied import Backend
-from raykeeper.operator.rayhead.address import HeadAddress, dashboard_address, serve_proxy_address
-from raykeeper.operator.rayhead.client import Heads
+from raykeeper.operator.rayhead.address import HeadAddress, dashboard_address, pod_address
+from raykeeper.operator.rayhead.client import LARGE_AT_ONCE, Heads
 from raykeeper.operator.rayhead.token import KEPT_SECONDS, Tokens
 from raykeeper.operator.shared.services import desired_head_service
+from raykeeper.ray.dashboard import MIB
 from raykeeper.ray.errors import RayRefused
 from support.clocks import ManualClock
 from support.kube_clients import connected
@@ -43,6 +44,8 @@ class ApiServer:
 
     def __init__(self) -> None:
         self.token = "first"
+        self.relayed = b""
+        """What a head answers to whatever is passed on to it, where that is not what was asked."""
         self.requests: list[str] = []
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -50,6 +53,8 @@ class ApiServer:
         if request.path == SECRET and self.token:
             data = {"auth_token": base64.b64encode(self.token.encode()).decode()}
             return web.json_response({"metadata": {"name": "rc", "namespace": "default"}, "data": data})
+        if "/proxy/" in request.path and self.relayed:
+            return web.Response(body=self.relayed)
         if "/proxy/" in request.path:
             shown = request.headers.get("X-Ray-Authorization", "")
             return web.Response(text=f"{request.method} {request.path_qs} {shown}")
@@ -100,7 +105,7 @@ def test_the_dashboard_is_where_the_head_service_says() -> None:
 
 
 def test_the_proxy_of_serve_is_where_its_pod_is() -> None:
-    address = serve_proxy_address(ObjectKey("default", "rc-head-x"), "fd00::7", 8000)
+    address = pod_address(ObjectKey("default", "rc-head-x"), "fd00::7", 8000)
     assert address.authority == "[fd00::7]:8000"
     assert address.backend.path("/-/healthz").endswith("/pods/rc-head-x:8000/proxy/-/healthz")
 
@@ -161,6 +166,30 @@ async def test_a_head_that_says_nothing_is_given_up_in_time(
     head = Heads.by(kube, ManualClock(), is_proxied=False).of(a_cluster().build(), address, seconds=0.1)
     with pytest.raises(Unavailable, match=r"within 0\.1 s"):
         await head.get("/api/jobs/a")
+
+
+async def test_heads_that_send_much_are_read_a_few_at_a_time(
+    kube: Kube, script: ScriptedHead, address: HeadAddress
+) -> None:
+    """Each of some hundred that are asked at once could send eight megabytes."""
+    script.answer("/large", as_text(b"x" * MIB))
+    script.answer("/small", as_text(b"x" * 1000))
+    heads = Heads.by(kube, ManualClock(), is_proxied=False)
+    taken = [await heads.large_answers.acquire() for _ in range(LARGE_AT_ONCE)]
+    assert len((await heads.of(WITH_TOKEN, address).get("/small")).body) == 1000
+    with pytest.raises(Unavailable, match=r"within 0\.3 s"):
+        await heads.of(WITH_TOKEN, address, 0.3).get("/large")
+    for _ in taken:
+        heads.large_answers.release()
+    assert len((await heads.of(WITH_TOKEN, address).get("/large")).body) == MIB
+
+
+async def test_a_head_behind_the_api_server_cannot_send_without_end(
+    kube: Kube, api: ApiServer, address: HeadAddress
+) -> None:
+    api.relayed = b"x" * (9 * MIB)
+    with pytest.raises(Unavailable, match="more than 8388608 bytes"):
+        await Heads.by(kube, ManualClock(), is_proxied=True).of(WITH_TOKEN, address).get("/api/version")
 
 
 async def test_a_head_is_reached_through_the_api_server(kube: Kube, address: HeadAddress) -> None:

@@ -87,13 +87,37 @@ def test_of_several_rules_that_are_due_the_one_that_deletes_most_is_taken(job_st
         ([("DeleteNone", {"jobDeploymentStatus": "Failed"}, 0)], "no rule for a job that succeeds:"),
     ],
 )
-def test_an_end_that_no_rule_matches_is_warned_of(rows: Any, forgotten: str) -> None:
-    taken = step(ended(**rules(*rows)), facts(), NOW)
+def test_an_end_that_rules_forget_is_warned_of_before_anything_is_made(rows: Any, forgotten: str) -> None:
+    taken = step(a_job(**rules(*rows)), facts(cluster=None), NOW)
     assert [warning.reason for warning in taken.warnings] == ["UnmatchedDeletionRules"]
     assert forgotten in taken.warnings[0].message
 
 
+BY_PAIR: JSON = {"deletionStrategy": {"onSuccess": {"policy": "DeleteSelf"}, "onFailure": {"policy": "DeleteNone"}}}
+
+
+@pytest.mark.parametrize(
+    ("state", "job_status", "spec", "is_told"),
+    [
+        ("Failed", "FAILED", rules(("DeleteCluster", {"jobStatus": "SUCCEEDED"}, 0)), True),
+        ("Complete", "SUCCEEDED", rules(("DeleteCluster", {"jobStatus": "SUCCEEDED"}, 0)), False),
+        ("Complete", "SUCCEEDED", rules(("DeleteNone", {"jobStatus": "SUCCEEDED"}, 0)), False),
+        ("Complete", "STOPPED", STAGES, True),
+        ("Complete", "STOPPED", BY_PAIR, True),
+        ("Failed", "FAILED", BY_PAIR, False),
+        ("Complete", "STOPPED", {}, False),
+    ],
+)
+def test_a_cluster_that_stays_because_of_how_its_job_ended_is_told(
+    state: str, job_status: str, spec: JSON, is_told: bool
+) -> None:
+    taken = step(ended(state, job_status, **spec), facts(), NOW)
+    assert [warning.reason for warning in taken.warnings] == ["UnmatchedDeletionRules"] * is_told
+    assert step(ended(state, job_status, **spec), facts(cluster=None), NOW).warnings == (), "there is none left"
+
+
 def test_rules_for_every_end_are_not_warned_of() -> None:
+    assert step(a_job(**STAGES), facts(cluster=None), NOW).warnings == ()
     assert step(ended(**STAGES), facts(), NOW).warnings == ()
 
 

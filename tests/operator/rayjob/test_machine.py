@@ -40,6 +40,7 @@ SUCCESS = JobInfo("SUCCEEDED", "done", NOW - timedelta(minutes=1), NOW - timedel
 FAILURE = JobInfo("FAILED", "Traceback: ValueError", NOW - timedelta(minutes=1), NOW - timedelta(seconds=3))
 RUNS = JobInfo("RUNNING", "working")
 MODES = ["K8sJobMode", "HTTPMode", "SidecarMode", "InteractiveMode"]
+RESTING = msgspec.structs.replace(a_cluster().spec, suspend=True)
 SUSPENDED: JSON = {"suspend": True, "shutdownAfterJobFinishes": True}
 
 
@@ -79,6 +80,21 @@ def test_a_job_says_what_it_waits_for() -> None:
     trouble = Trouble("ErrImagePull", "pod x: container ray: no such image")
     taken = step(a_job("Initializing"), facts(cluster=a_cluster("", trouble=trouble)), NOW)
     assert (taken.trouble, state(taken)) == (trouble, ("Initializing", "", ""))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "reason", "word"),
+    [
+        (a_cluster(dashboard_url=""), "WaitingForDashboard", "port named dashboard"),
+        (a_cluster("suspended", spec=RESTING), "RayClusterSuspended", "is suspended"),
+        (a_cluster(""), "WaitingForRayCluster", "RayCluster counter-fghij is not ready"),
+        (a_cluster(is_head_ready=False), "WaitingForRayCluster", "the head of RayCluster counter-fghij is not ready"),
+    ],
+)
+def test_a_job_says_why_its_cluster_cannot_be_used(cluster: ClusterFacts, reason: str, word: str) -> None:
+    taken = step(a_job("Initializing"), facts(cluster=cluster), NOW)
+    assert taken.trouble is not None
+    assert (taken.trouble.reason, word in taken.trouble.message) == (reason, True)
 
 
 def test_a_job_for_a_cluster_that_is_missing_waits_and_makes_none() -> None:
@@ -200,6 +216,14 @@ def test_a_sidecar_that_is_lost_with_its_head_is_not_started_again(instance: str
     assert state(taken) == ("Retrying", "", "HeadLost")
 
 
+def test_a_sidecar_that_was_lost_before_anybody_saw_it_fails_the_attempt() -> None:
+    job = a_job("Initializing", {"headInstance": ""}, submissionMode="SidecarMode", backoffLimit=1)
+    waits = step(job, facts(cluster=a_cluster("", head_instance="")), NOW)
+    assert state(waits) == ("Initializing", "", ""), "its head may not be there yet"
+    lost = step(job, facts(cluster=a_cluster("", head_instance="", has_lost_head=True)), NOW)
+    assert state(lost) == ("Retrying", "", "HeadLost")
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("said", "end"), [(SUCCESS, "Complete"), (FAILURE, "Failed"), (JobInfo("STOPPED", "by hand"), "Complete")]
@@ -298,6 +322,16 @@ def test_what_ray_told_the_submitter_counts_where_ray_can_no_longer_be_asked(wor
     assert state(asked) == ("Running", "RUNNING", ""), "Ray itself is asked as long as it answers"
 
 
+def test_what_ray_told_the_submitter_counts_where_the_operator_gets_no_answer() -> None:
+    """As where the head's service leads to ready pods only, and the submitter that ended makes its pod unready."""
+    submitter = replace(DONE_SUBMITTER, ray_status="SUCCEEDED")
+    known, ended = facts(ray=Silence("refused"), submitter=submitter), submitter.finished_at or NOW
+    soon = step(running({"jobStatus": "RUNNING"}), known, ended + timedelta(seconds=29))
+    assert (state(soon), soon.look_at) == (("Running", "RUNNING", ""), ended + timedelta(seconds=30))
+    later = step(running({"jobStatus": "RUNNING"}), known, ended + timedelta(seconds=30))
+    assert state(later) == ("Complete", "SUCCEEDED", "")
+
+
 def test_a_failed_submitter_does_not_fail_a_job_that_ray_runs() -> None:
     taken = step(running(), facts(ray=RUNS, submitter=FAILED_SUBMITTER), NOW)
     assert state(taken) == ("Running", "RUNNING", "")
@@ -341,7 +375,8 @@ def test_a_head_that_does_not_answer_has_five_minutes() -> None:
 
 def test_http_jobs_are_given_to_ray_by_the_operator() -> None:
     job = running(submissionMode="HTTPMode")
-    assert f.SubmitJob("counter-abcde") in step(job, facts(ray=NoSuchJob()), NOW).actions
+    given = step(job, facts(ray=NoSuchJob()), NOW)
+    assert (f.SubmitJob("counter-abcde") in given.actions, given.status.job_status) == (True, "PENDING")
     for ray in (None, RUNS, Silence("refused")):
         assert f.SubmitJob("counter-abcde") not in step(job, facts(ray=ray), NOW).actions
 
@@ -415,14 +450,35 @@ def test_a_cluster_can_be_used_again_for_the_next_attempt() -> None:
     assert (begun.status.ray_cluster_name, begun.status.job_id) == ("counter-fghij", "mine-1")
 
 
+def test_a_job_that_may_still_run_on_a_cluster_that_is_used_again_is_stopped() -> None:
+    again: JSON = {"backoffLimit": 1, "retryRayClusterStrategy": "ReuseRayCluster"}
+    known = facts(cluster=a_cluster(head_instance="head-uid/1"), ray=None, submitter=RUNNING_SUBMITTER)
+    lost = step(running({"jobStatus": "RUNNING"}, **again), known, NOW)
+    assert (state(lost)[2], lost.actions) == ("HeadLost", (f.DeleteSubmitter(), f.StopJob("counter-abcde")))
+    anew = step(running({"jobStatus": "RUNNING"}, backoffLimit=1), known, NOW)
+    assert anew.actions == (f.DeleteSubmitter(),), "it goes with its cluster"
+
+
 def test_a_suspended_job_leaves_nothing_and_starts_anew() -> None:
     tearing = step(a_job("Suspending", **SUSPENDED), facts(submitter=RUNNING_SUBMITTER), NOW)
-    assert tearing.actions == (f.DeleteCluster("counter-fghij", "cluster-uid"), f.DeleteSubmitter())
+    assert tearing.actions == (f.DeleteCluster("counter-fghij", "cluster-uid", True), f.DeleteSubmitter(True))
     gone = step(a_job("Suspending", {"jobStatus": "RUNNING"}, **SUSPENDED), facts(cluster=None), NOW)
     assert state(gone) == ("Suspended", "", "")
     assert (gone.status.job_id, gone.status.ray_cluster_name, gone.status.dashboard_url) == ("", "", "")
     assert step(a_job("Suspended", **SUSPENDED), facts(cluster=None), NOW).status.job_deployment_status == "Suspended"
     assert step(a_job("Suspended"), facts(cluster=None), NOW).status.job_deployment_status == ""
+
+
+def test_a_suspension_waits_for_pods_but_not_for_ever_and_not_where_redis_is_to_be_cleaned() -> None:
+    job = a_job("Suspending", **SUSPENDED)
+    redis = step(job, facts(cluster=a_cluster(keeps_jobs=True)), NOW)
+    assert redis.actions == (f.DeleteCluster("counter-fghij", "cluster-uid"),)
+    going = a_cluster(is_going=True, going_since=NOW)
+    waits = step(job, facts(cluster=going), NOW + timedelta(seconds=299))
+    assert (state(waits)[0], waits.look_at) == ("Suspending", NOW + timedelta(minutes=5))
+    assert state(step(job, facts(cluster=going), NOW + timedelta(minutes=5)))[0] == "Suspended"
+    retrying = a_job("Retrying", backoffLimit=1)
+    assert state(step(retrying, facts(cluster=going), NOW + timedelta(hours=1)))[0] == "Retrying", "it may still run"
 
 
 def test_anothers_cluster_is_never_deleted() -> None:
@@ -456,6 +512,12 @@ def test_a_state_that_nobody_knows_is_left_alone_and_told() -> None:
 def test_a_job_is_stopped_before_its_rayjob_goes(status: JSON, ray: Any, stops: bool) -> None:
     assert last_actions(running(status), facts(ray=ray)) == ((f.StopJob("counter-abcde"),) if stops else ())
     assert last_actions(running(status), facts(cluster=None, ray=ray)) == ()
+
+
+def test_a_job_on_anothers_cluster_is_told_to_stop_though_nobody_answered_before() -> None:
+    job = running({"jobStatus": "RUNNING"}, clusterSelector={"ray.io/cluster": "shared"})
+    known = facts(cluster=a_cluster(is_owned=False), ray=Silence("refused"))
+    assert last_actions(job, known) == (f.StopJob("counter-abcde"),), "it would go on there"
 
 
 def test_every_rule_says_when_it_applies() -> None:

@@ -286,6 +286,103 @@ async def test_what_we_began_is_left_as_it_is_by_kuberay_and_taken_back(
     assert made(chronicle) == []
 
 
+HELD_BY: Final = "example.org/hold"
+FAILING: Final[JSON] = {
+    "submitterConfig": {"backoffLimit": 0},
+    "submitterPodTemplate": {
+        "metadata": {"annotations": {"bed/fail": "true"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "submitter", "image": "rayproject/ray:2.60.0"}]},
+    },
+}
+LEFT: Final[dict[str, JSON]] = {
+    "Suspending": a_rayjob(shutdownAfterJobFinishes=True),
+    "Retrying": a_rayjob("K8sJobMode", backoffLimit=1, **FAILING),
+    "ValidationFailed": a_rayjob("K8sJobMode", runtimeEnvYAML="["),
+    "Failed": a_rayjob("K8sJobMode", **FAILING),
+    "Complete": a_rayjob("K8sJobMode"),
+}
+"""What comes to a state that no mode has to itself."""
+MADE_LATER: Final = {"Retrying": 2, "ValidationFailed": 2}
+"""Clusters and submitters that whoever goes on makes."""
+
+
+async def comes_to(scene: JobScene, state: str) -> None:
+    """Return once the RayJob is in that state and stays there."""
+    if state in ("Suspending", "Retrying"):
+        await eventually(scene.clusters)
+        await hold_clusters(scene, [HELD_BY])
+    if state == "Suspending":
+        await scene.patch(suspend=True)
+    if state == "Complete":  # the scripted head is out of KubeRay's reach
+        await scene.becomes("Running")
+        return
+    await scene.becomes(state)
+
+
+async def hold_clusters(scene: JobScene, finalizers: list[str] | None) -> None:
+    for cluster in await scene.clusters():
+        key = ObjectKey(scene.namespace, cluster["metadata"]["name"])
+        await scene.kube.merge_patch(CLUSTER_OBJECTS, key, {"metadata": {"finalizers": finalizers}})
+
+
+async def is_left_in(scene: JobScene, state: str) -> None:
+    if state == "Complete":
+        ended = {
+            "jobDeploymentStatus": state,
+            "jobStatus": "SUCCEEDED",
+            "succeeded": 1,
+            "endTime": "2026-11-16T11:30:00Z",
+        }
+        await scene.kube.merge_patch(RAY_JOB_OBJECTS, scene.key, {"status": ended}, subresource="status")
+
+
+async def goes_on_from(scene: JobScene, state: str) -> None:
+    """What the next operator makes of it."""
+    match state:
+        case "Suspending":
+            await hold_clusters(scene, None)
+            await scene.becomes("Suspended")
+        case "Retrying":
+            await hold_clusters(scene, None)
+            assert (await scene.becomes("Failed"))["failed"] == 2
+        case "ValidationFailed":
+            await scene.patch(runtimeEnvYAML=None)
+            await scene.becomes("Running")
+        case _:
+            await scene.patch(shutdownAfterJobFinishes=True)
+            await scene.has_clusters(0)
+            assert (await scene.status())["jobDeploymentStatus"] == state
+
+
+@pytest.mark.parametrize("state", LEFT)
+async def test_what_kuberay_left_in_any_other_state_goes_on(theirs: JobScene, kuberay: KubeRay, state: str) -> None:
+    await theirs.apply(LEFT[state])
+    operator = await start(kuberay, theirs)
+    await comes_to(theirs, state)
+    await asyncio.to_thread(operator.process.kill)
+    await is_left_in(theirs, state)
+    chronicle = Chronicle(theirs.plane, theirs.namespace, KINDS)
+    async with theirs.operating():
+        await goes_on_from(theirs, state)
+    assert len(made(chronicle)) == MADE_LATER.get(state, 0)
+
+
+@pytest.mark.parametrize("state", [state for state in LEFT if state != "ValidationFailed"])
+async def test_what_we_left_in_any_other_state_goes_on_under_kuberay(
+    ours: JobScene, kuberay: KubeRay, state: str
+) -> None:
+    """But for ValidationFailed, of which KubeRay makes nothing more (B12)."""
+    await ours.apply(LEFT[state])
+    async with ours.operating():
+        await comes_to(ours, state)
+    await is_left_in(ours, state)
+    chronicle = Chronicle(ours.plane, ours.namespace, KINDS)
+    await start(kuberay, ours)
+    await goes_on_from(ours, state)
+    assert len(made(chronicle)) == MADE_LATER.get(state, 0)
+    assert ours.head.submitted == []
+
+
 def passes(metrics: str) -> float:
     """How often KubeRay looked at RayJobs."""
     return sum(

@@ -9,7 +9,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -21,12 +22,13 @@ from bed.kwok import Kwok
 from raykeeper.api.meta import JSON, Object
 from raykeeper.operator.kinds import WATCHED_JOBS, WATCHED_RAYCLUSTERS
 from raykeeper.operator.schedulers.volcano import POD_GROUPS
+from raykeeper.operator.settings import OperatorSettings, RayJobSettings
 from support.conditions import eventually
 from support.crashes import CrashAfter
 from support.kube_clients import connected
-from support.operating import Given, Operator, operating_each, with_scheduler
-from support.raycluster_scene import CLUSTERS, a_raycluster
-from support.rayjob_scene import RAY_JOB_OBJECTS, JobScene, a_job_scene, a_rayjob
+from support.operating import ClockAhead, Given, Operator, operating_each, with_scheduler
+from support.raycluster_scene import CLUSTERS, TEMPLATE, a_group, a_raycluster
+from support.rayjob_scene import CLUSTER_SPEC, RAY_JOB_OBJECTS, JobScene, a_job_scene, a_rayjob
 from support.side_by_side import Told, selected, told
 
 pytestmark = pytest.mark.timeout(1500)  # the first test lives all lives
@@ -64,6 +66,10 @@ async def has_failed(scene: JobScene) -> bool:
     return (await scene.status()).get("jobDeploymentStatus") == "Failed"
 
 
+async def has_failed_without_cluster(scene: JobScene) -> bool:
+    return await has_failed(scene) and not await scene.clusters()
+
+
 async def is_gone(scene: JobScene) -> bool:
     return await scene.kube.find(RAY_JOB_OBJECTS, scene.key) is None
 
@@ -80,6 +86,8 @@ class Life:
     submitted: int = 0
     """Jobs that the operator itself gives to Ray."""
     clusters: int = 1
+    may_make_fewer: bool = False
+    """What happens from outside may come before the first cluster, if the operator was stopped before."""
     submitters: int = 0
     before: JSON | None = None
     """A cluster that is there already."""
@@ -129,6 +137,49 @@ async def is_suspended_once(scene: JobScene) -> None:
     await scene.patch(suspend=False)
 
 
+async def is_suspended_early(scene: JobScene) -> None:
+    """Before there is a head; what kept it from starting is taken away meanwhile."""
+    await scene.becomes("Initializing", seconds=PATIENCE)
+    await scene.patch(suspend=True)
+    await scene.becomes("Suspended", seconds=PATIENCE)
+    await scene.patch(suspend=False, rayClusterSpec=CLUSTER_SPEC | {"headGroupSpec": {"template": UNHELD}})
+
+
+async def is_resumed(scene: JobScene) -> None:
+    await scene.becomes("Suspended", seconds=PATIENCE)
+    await scene.patch(suspend=False)
+
+
+async def is_suspended_while_it_waits(scene: JobScene) -> None:
+    await scene.becomes("Waiting", seconds=PATIENCE)
+    await scene.patch(suspend=True)
+    await scene.becomes("Suspended", seconds=PATIENCE)
+    await scene.patch(suspend=False)
+    await user_submits(scene)
+
+
+async def is_too_slow(scene: JobScene) -> None:
+    await scene.becomes("Initializing", seconds=PATIENCE)
+    await scene.patch(activeDeadlineSeconds=1)
+
+
+async def is_mended(scene: JobScene) -> None:
+    await scene.becomes("ValidationFailed", seconds=PATIENCE)
+    await scene.patch(runtimeEnvYAML=None)
+
+
+async def loses_its_head_once(scene: JobScene) -> None:
+    await scene.becomes("Running", "RUNNING", seconds=PATIENCE)
+    scene.head.jobs.clear()
+    await scene.delete_heads()
+    await fails_once(scene)
+
+
+async def becomes_silent(scene: JobScene) -> None:
+    await scene.becomes("Running", "RUNNING", seconds=PATIENCE)
+    scene.head.failure = "GCS is away"
+
+
 async def fails_once(scene: JobScene) -> None:
     """The first attempt fails, the second one does not."""
 
@@ -157,9 +208,32 @@ async def is_deleted(scene: JobScene) -> None:
     await scene.kube.delete(RAY_JOB_OBJECTS, scene.key)
 
 
+def with_head(**annotations: str) -> JSON:
+    template = {"metadata": {"annotations": annotations}, **TEMPLATE}
+    return {"rayClusterSpec": CLUSTER_SPEC | {"headGroupSpec": {"template": template}}}
+
+
+def with_submitter(**annotations: str) -> JSON:
+    """A submitter pod that does what its annotations say."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "submitter", "image": "rayproject/ray:2.60.0"}]}
+    template = {"metadata": {"annotations": annotations}, "spec": pod}
+    return {"submitterPodTemplate": template, "submitterConfig": {"backoffLimit": 0}}
+
+
+def deleting(*rows: tuple[str, JSON]) -> JSON:
+    return {"deletionStrategy": {"deletionRules": [{"policy": policy, "condition": when} for policy, when in rows]}}
+
+
+def impatient(**settings: Any) -> Given:
+    return Given(settings=replace(OperatorSettings(), rayjob=RayJobSettings(**settings)))
+
+
+UNHELD: JSON = {"metadata": {"annotations": {"bed/hold": None}}, **TEMPLATE}
+HELD = with_head(**{"bed/hold": "true"})
+WORKERS: JSON = {"rayClusterSpec": CLUSTER_SPEC | {"workerGroupSpecs": [a_group("small", 1)]}}
 SHARED: JSON = {"clusterSelector": {"ray.io/cluster": "shared"}, "rayClusterSpec": None}
 ENDS: JSON = {"shutdownAfterJobFinishes": True}
-LIVES = {
+COMMON_LIVES = {
     "HTTPMode": Life(a_rayjob(**ENDS), is_complete_without_cluster, submitted=1),
     "K8sJobMode": Life(a_rayjob("K8sJobMode", **ENDS), is_complete_without_cluster, submitters=1),
     "K8sJobMode, fails": Life(a_rayjob("K8sJobMode"), has_failed, outcome="FAILED", submitters=1),
@@ -189,16 +263,93 @@ LIVES = {
     "activeDeadlineSeconds": Life(a_rayjob(), has_failed, runs_out_of_time, outcome="RUNNING", submitted=1),
     "preRunningDeadlineSeconds": Life(a_rayjob("InteractiveMode"), has_failed, waits_out_of_time),
     "deletion": Life(a_rayjob(), is_gone, is_deleted, outcome="RUNNING", submitted=1),
-    "DeleteSelf": Life(
+    "DeleteSelf": Life(a_rayjob(**deleting(("DeleteSelf", {"jobStatus": "SUCCEEDED"}))), is_gone, submitted=1),
+}
+RARER_LIVES = {
+    "made suspended": Life(
+        a_rayjob(suspend=True, **ENDS), is_complete_without_cluster, is_resumed, submitted=1, outcome="SUCCEEDED"
+    ),
+    "suspend, Initializing": Life(
+        a_rayjob(**ENDS, **HELD),
+        is_complete_without_cluster,
+        is_suspended_early,
+        submitted=1,
+        clusters=2,
+        may_make_fewer=True,
+    ),
+    "suspend, Waiting": Life(a_rayjob("InteractiveMode", **ENDS), is_complete, is_suspended_while_it_waits, clusters=2),
+    "activeDeadlineSeconds, Initializing": Life(
+        a_rayjob(backoffLimit=3, **ENDS, **HELD), has_failed_without_cluster, is_too_slow, may_make_fewer=True
+    ),
+    "preRunningDeadlineSeconds, Initializing": Life(
+        a_rayjob(preRunningDeadlineSeconds=1, **ENDS, **HELD), has_failed_without_cluster, may_make_fewer=True
+    ),
+    "ValidationFailed, mended": Life(
+        a_rayjob(runtimeEnvYAML="[", **ENDS), is_complete_without_cluster, is_mended, submitted=1
+    ),
+    "STOPPED": Life(a_rayjob(), outcome="STOPPED", submitted=1),
+    "HeadLost, then another attempt": Life(
+        a_rayjob(backoffLimit=1), is_complete, loses_its_head_once, outcome="RUNNING", submitted=2, clusters=2
+    ),
+    "ReuseRayCluster": Life(
+        a_rayjob("K8sJobMode", backoffLimit=1, retryRayClusterStrategy="ReuseRayCluster"),
+        is_complete,
+        fails_once,
+        outcome="FAILED",
+        submitters=2,
+    ),
+    "submitter fails": Life(
+        a_rayjob("K8sJobMode", **with_submitter(**{"bed/fail": "true"})), has_failed, outcome="", submitters=1
+    ),
+    "submitter ends in vain": Life(
+        a_rayjob("K8sJobMode"),
+        has_failed,
+        outcome="",
+        submitters=1,
+        given=Given(clock=ClockAhead(timedelta(seconds=40))),
+    ),
+    "submitter prints for ever": Life(
+        a_rayjob("K8sJobMode", **with_submitter(**{"bed/run": "true"})),
+        submitters=1,
+        given=impatient(transition_grace_seconds=0),
+    ),
+    "Ray is silent": Life(
+        a_rayjob(backoffLimit=3),
+        has_failed,
+        becomes_silent,
+        outcome="RUNNING",
+        submitted=1,
+        given=impatient(status_check_timeout_seconds=1),
+    ),
+    "DeleteWorkers, then DeleteCluster": Life(
         a_rayjob(
-            deletionStrategy={
-                "deletionRules": [{"policy": "DeleteSelf", "condition": {"jobStatus": "SUCCEEDED", "ttlSeconds": 0}}]
-            }
+            **WORKERS,
+            **deleting(
+                ("DeleteWorkers", {"jobStatus": "SUCCEEDED"}),
+                ("DeleteCluster", {"jobStatus": "SUCCEEDED", "ttlSeconds": 1}),
+            ),
         ),
-        is_gone,
+        is_complete_without_cluster,
         submitted=1,
     ),
+    "DeleteCluster of a job that failed before Ray said so": Life(
+        a_rayjob(preRunningDeadlineSeconds=1, **HELD, **deleting(("DeleteCluster", {"jobDeploymentStatus": "Failed"}))),
+        has_failed_without_cluster,
+        may_make_fewer=True,
+    ),
+    "onFailure": Life(
+        a_rayjob(deletionStrategy={"onSuccess": {"policy": "DeleteNone"}, "onFailure": {"policy": "DeleteCluster"}}),
+        has_failed_without_cluster,
+        outcome="FAILED",
+        submitted=1,
+    ),
+    "DELETE_RAYJOB_CR_AFTER_JOB_FINISHES": Life(
+        a_rayjob(**ENDS), is_gone, submitted=1, given=impatient(deletes_finished=True)
+    ),
 }
+"""The other rows of the table, each of which ends a life in its own way."""
+LIVES = {**COMMON_LIVES, **RARER_LIVES}
+NAMES = [*COMMON_LIVES, *(pytest.param(name, marks=pytest.mark.soak) for name in RARER_LIVES)]
 
 
 class Lived:
@@ -230,8 +381,9 @@ class Lived:
     def end(self, made: Made) -> None:
         namespace, life = self.scene.namespace, self.life
         submitters, clusters = len(made.submitters[namespace]), len(made.clusters[namespace])
+        expected = min(clusters, life.clusters) if life.may_make_fewer else life.clusters
         counts = (len(self.scene.head.submitted), clusters, submitters)
-        assert counts == (life.submitted, life.clusters, life.submitters), f"stopped after {self.fence.passed} writes"
+        assert counts == (life.submitted, expected, life.submitters), f"stopped after {self.fence.passed} writes"
 
 
 async def live(plane: ControlPlane, life: Life, *writes: int | None) -> list[tuple[CrashAfter, dict[str, Any]]]:
@@ -291,7 +443,7 @@ async def ends(
     return await told({name: partial(live_all, ray_crds, LIVES[name]) for name in selected(request, "name")}, AT_ONCE)
 
 
-@pytest.mark.parametrize("name", LIVES)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_end_is_the_same_wherever_the_operator_was_stopped(name: str, ends: Told[Ends]) -> None:
     _, end = ends[name].undisturbed
     for fence, another in ends[name].stopped:

@@ -180,12 +180,14 @@ async def test_the_cluster_goes_as_it_was_asked_for(
 
 
 async def test_rules_that_forget_an_end_are_told_at_once(scene: JobScene) -> None:
-    scene.head.outcome = "FAILED"
     await scene.apply(a_rayjob(**by_rules(("DeleteCluster", 0))))
     async with scene.operating():
-        await scene.becomes("Failed")
         event = await scene.is_told("UnmatchedDeletionRules")
         assert "no rule for a job that fails" in event["note"]
+        job_id = await scene.is_submitted()
+        assert (await scene.status())["jobDeploymentStatus"] == "Running", "told long before its end"
+        scene.head.move(job_id, "FAILED")
+        await scene.becomes("Failed")
 
 
 async def test_a_job_may_go_with_its_cluster_by_the_operators_setting(scene: JobScene) -> None:

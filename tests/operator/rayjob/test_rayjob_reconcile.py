@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from bed.control_plane import ControlPlane
+from raykeeper.operator.settings import OperatorSettings, RayJobSettings
 from support.conditions import eventually
 from support.crashes import CrashAfter
 from support.rayjob_scene import RAY_JOB_OBJECTS, JobScene, a_job_scene, a_rayjob
@@ -35,6 +37,14 @@ async def test_a_job_is_given_to_ray_and_its_end_is_told(scene: JobScene) -> Non
         assert status["observedGeneration"] == 1
         await scene.has_clusters(0)
     assert scene.head.submitted == [job_id]
+
+
+async def test_the_status_links_to_the_history_where_the_operator_knows_it(scene: JobScene) -> None:
+    settings = replace(OperatorSettings(), rayjob=RayJobSettings(history_url="https://history/base"))
+    await scene.apply(a_rayjob())
+    async with scene.operating(settings=settings):
+        status = await scene.becomes("Initializing")
+    assert status["historyURL"] == f"https://history/base/rayjobs/{scene.namespace}/counter"
 
 
 async def test_a_submitter_job_is_made_and_ray_is_believed(scene: JobScene) -> None:

@@ -9,19 +9,22 @@ from datetime import timedelta
 import pytest
 
 from bed.control_plane import ControlPlane
+from bed.faults import Fault, HttpFaults
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import JOBS, PODS
 from raykeeper.operator.gates import FeatureGates, Gate
 from raykeeper.operator.settings import OperatorSettings, RayJobSettings
+from support.chronicle import Chronicle
 from support.conditions import eventually
-from support.operating import ClockAhead
-from support.raycluster_scene import CLUSTERS, QUOTAS, a_raycluster
+from support.operating import ClockAhead, operating
+from support.raycluster_scene import CLUSTERS, QUOTAS, TEMPLATE, a_group, a_raycluster
 from support.rayjob_scene import CLUSTER_SPEC, JobScene, a_job_scene, a_rayjob
 
 pytestmark = pytest.mark.usefixtures("kwok")
 IMPATIENT = replace(OperatorSettings(), rayjob=RayJobSettings(status_check_timeout_seconds=2))
 RESTARTING = replace(OperatorSettings(), gates=FeatureGates({Gate.SIDECAR_SUBMITTER_RESTART: True}))
 HELD = {"bed/hold": "true"}
+UNHELD: JSON = {"metadata": {"annotations": {"bed/hold": None}}}
 
 
 @pytest.fixture
@@ -291,3 +294,133 @@ async def test_17_an_edit_in_the_middle_changes_nothing_of_what_runs_and_is_told
         status = await scene.becomes("Complete", "SUCCEEDED")
     assert (status["jobId"], status["rayClusterName"]) == (job_id, cluster)
     assert (scene.head.submitted, await scene.submitter()) == ([job_id], None)
+
+
+async def test_18_a_pod_of_somebody_else_that_has_the_labels_of_a_head_is_no_head(scene: JobScene) -> None:
+    held: JSON = {"template": {"metadata": {"annotations": HELD}, **TEMPLATE}}
+    await scene.apply(a_rayjob(rayClusterSpec=CLUSTER_SPEC | {"headGroupSpec": held}))
+    async with scene.operating():
+        (head,) = await eventually(scene.heads)
+        marks = {"ray.io/cluster": (await scene.status())["rayClusterName"], "ray.io/node-type": "head"}
+        stray = ObjectKey(scene.namespace, "stray")
+
+        async def is_younger() -> bool:
+            pod = await scene.kube.create(PODS, {"metadata": {"name": "stray", "labels": marks}, **TEMPLATE}, stray[0])
+            if pod.metadata.creation_timestamp == head["metadata"]["creationTimestamp"]:
+                await scene.kube.delete(PODS, stray, grace_seconds=0)
+                return False
+            return True
+
+        await eventually(is_younger)
+        await scene.kube.merge_patch(PODS, ObjectKey(scene.namespace, head["metadata"]["name"]), UNHELD)
+        job_id = await runs(scene)
+        await scene.kube.delete(PODS, stray, grace_seconds=0)
+        scene.head.move(job_id, "SUCCEEDED")
+        await scene.becomes("Complete", "SUCCEEDED")
+
+
+async def test_19_a_submitter_that_fails_as_soon_as_ray_has_the_job_does_not_fail_it(scene: JobScene) -> None:
+    await scene.apply(a_rayjob("SidecarMode", backoffLimit=1))
+    async with scene.operating():
+        job_id = (await scene.becomes("Running"))["jobId"]
+        asked = scene.head.asked
+
+        async def is_asked_again() -> bool:
+            return scene.head.asked > asked
+
+        await eventually(is_asked_again)  # and says that it knows no such job
+        scene.head.move(job_id, "RUNNING")
+        await scene.end_sidecar(1, "connection lost")
+        await scene.becomes("Running", "RUNNING")
+        scene.head.move(job_id, "SUCCEEDED")
+        assert (await scene.becomes("Complete", "SUCCEEDED"))["failed"] == 0
+
+
+async def test_20_a_submitter_that_the_cache_does_not_show_yet_is_not_taken_for_deleted(scene: JobScene) -> None:
+    await scene.apply(a_rayjob("K8sJobMode", **GOES_ON))
+    with HttpFaults(scene.plane) as wire:
+        wire.inject(Fault(method="GET", path=r"/jobs\?.*watch="))
+        through_proxy = scene.plane.kubeconfig(server=wire.server)
+        async with operating(through_proxy, scene.namespace, heads_at=scene.url):
+            job_id = (await scene.becomes("Running"))["jobId"]
+            asked = scene.head.asked
+
+            async def is_asked_again() -> bool:
+                return scene.head.asked > asked + 1
+
+            await eventually(is_asked_again)
+            assert (await scene.status())["jobDeploymentStatus"] == "Running"
+            wire.clear()
+            scene.head.move(job_id, "SUCCEEDED")
+            await scene.kube.delete(JOBS, scene.key, propagation="Background")
+            await scene.becomes("Complete", "SUCCEEDED")
+
+
+async def test_21_a_head_that_was_started_anew_right_after_the_submission_gets_the_job_no_second_time(
+    scene: JobScene,
+) -> None:
+    await scene.apply(a_rayjob())
+    async with scene.operating():
+        await scene.is_submitted()
+        scene.head.jobs.clear()  # the kubelet has not told of the restart yet
+        assert (await scene.becomes("Failed"))["reason"] == "HeadLost"
+    assert len(scene.head.submitted) == 1
+
+
+@pytest.mark.parametrize("mode", ["HTTPMode", "K8sJobMode"])
+async def test_22_a_cluster_whose_head_is_down_gets_no_job_though_its_state_is_ready(
+    scene: JobScene, mode: str
+) -> None:
+    shared: JSON = {"clusterSelector": {"ray.io/cluster": "shared"}, "rayClusterSpec": None}
+    await scene.kube.create(CLUSTERS, a_raycluster(name="shared"), scene.namespace)
+    async with scene.operating():
+
+        async def is_ready() -> bool:
+            return [one.get("status", {}).get("state") for one in await scene.clusters()] == ["ready"]
+
+        await eventually(is_ready)
+        await scene.set_heads_ready("False")
+        await scene.apply(a_rayjob(mode, **shared))
+        await scene.says("Reconciling", "the head of RayCluster shared is not ready")
+        assert ((await scene.status())["jobDeploymentStatus"], await scene.submitter()) == ("Initializing", None)
+        await scene.set_heads_ready("True")
+        await scene.becomes("Running")
+
+
+async def test_23_a_head_with_its_submitter_that_is_lost_before_all_workers_are_there_is_not_made_again(
+    scene: JobScene,
+) -> None:
+    waiting = {"metadata": {"annotations": HELD}, **TEMPLATE}
+    cluster = CLUSTER_SPEC | {"workerGroupSpecs": [a_group("small", 1, template=waiting)]}
+    await scene.apply(a_rayjob("SidecarMode", rayClusterSpec=cluster))
+    chronicle = Chronicle(scene.plane, scene.namespace, [PODS.read_as(dict)])
+    async with scene.operating():
+        await scene.says("Reconciling", "is not ready")
+        await eventually(scene.heads)
+        await lose_the_head(scene)
+        assert (await scene.becomes("Failed"))["reason"] == "HeadLost"
+    heads = {change.name for change in chronicle.changes() if "-head-" in change.name}
+    assert len(heads) == 1, "each would give the job to Ray"
+
+
+@pytest.mark.parametrize("mode", ["HTTPMode", "K8sJobMode"])
+async def test_24_a_job_is_suspended_only_when_its_pods_are_gone(scene: JobScene, mode: str) -> None:
+    """Kueue gives its quota to others from then on."""
+    stuck = {"metadata": {"annotations": {"bed/stuck": "true"}}, **TEMPLATE}
+    cluster = CLUSTER_SPEC | {"headGroupSpec": {"template": stuck}}
+    body = a_rayjob(mode, rayClusterSpec=cluster, shutdownAfterJobFinishes=True)
+    await scene.apply(body)
+    async with scene.operating():
+        await scene.becomes("Running")
+        await scene.patch(suspend=True)
+
+        async def is_going() -> bool:
+            return all("deletionTimestamp" in pod["metadata"] for pod in await scene.heads())
+
+        await eventually(is_going)
+        assert (await scene.status())["jobDeploymentStatus"] == "Suspending"
+        for pod in await scene.heads():
+            key = ObjectKey(scene.namespace, pod["metadata"]["name"])
+            await scene.kube.merge_patch(PODS, key, {"metadata": {"annotations": {"bed/stuck": None}}})
+        await scene.becomes("Suspended")
+        assert await scene.heads() == []

@@ -231,6 +231,55 @@ def test_why_a_pod_does_not_start_is_told(pod: JSON, reason: str, is_hopeless: b
     assert trouble.message.startswith("pod p: container ray: ")
 
 
+def ended(code: int, reason: str = "Error") -> JSON:
+    return {"terminated": {"exitCode": code, "reason": reason}}
+
+
+LOOPS: JSON = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "words", "is_hopeless"),
+    [
+        ({"phase": "Failed", "initContainerStatuses": [{"name": "mine", "state": ended(42)}]}, "Error", "42", True),
+        ({"phase": "Pending", "initContainerStatuses": [{"name": "mine", "state": ended(42)}]}, "Error", "42", False),
+        ({"initContainerStatuses": [{"name": "mine", "state": LOOPS, "lastState": ended(42)}]}, "Crash", "42", False),
+        (
+            {"phase": "Failed", "initContainerStatuses": [{"name": "wait-gcs-ready", "state": ended(1)}]},
+            "Er",
+            "1",
+            False,
+        ),
+        (
+            {"phase": "Failed", "containerStatuses": [{"name": "ray", "state": ended(137, "OOMKilled")}]},
+            "OOM",
+            "137",
+            False,
+        ),
+        ({"phase": "Failed", "containerStatuses": [{"name": "ray", "state": ended(127)}]}, "Error", "127", True),
+        ({"containerStatuses": [{"name": "ray", "state": LOOPS, "lastState": ended(127)}]}, "Crash", "127", True),
+        (
+            {"containerStatuses": [{"name": "ray", "state": LOOPS, "lastState": ended(128, "StartError")}]},
+            "Crash",
+            "Start",
+            True,
+        ),
+    ],
+)
+def test_how_a_container_ended_is_told_and_whether_it_is_worth_another_try(
+    status: JSON, reason: str, words: str, is_hopeless: bool
+) -> None:
+    trouble = pods_trouble([{"metadata": {"name": "p"}, "status": status}], NOW)
+    assert trouble is not None
+    assert (trouble.reason.startswith(reason), words in trouble.message) == (True, True)
+    assert trouble.is_hopeless == is_hopeless
+
+
+def test_a_container_that_did_its_work_is_no_trouble() -> None:
+    status = {"initContainerStatuses": [{"name": "mine", "state": ended(0, "Completed")}]}
+    assert pods_trouble([{"metadata": {"name": "p"}, "status": status}], NOW) is None
+
+
 def test_a_pod_without_a_node_says_what_the_scheduler_said() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: no GPU"}
     trouble = pods_trouble([{"metadata": {"name": "p"}, "status": {"conditions": [condition]}}], NOW)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bed.waiting import PATIENCE_SECONDS
 from raykeeper.api.meta import JSON, ObjectMeta
 from raykeeper.api.raycluster import RayCluster, RayClusterSpec
 from raykeeper.api.rayjob import RayJobSpec
@@ -89,6 +91,37 @@ def test_any_text_survives_real_bash(record: Path, entrypoint: str, key: str, va
     assert sent == submission(job)
     assert (sent["entrypoint"], sent["metadata"]) == (entrypoint.strip(), {key: value})
     assert sent["runtime_env"]["env_vars"]["A"] == env
+
+
+FAKE_RAY = """
+class JobSubmissionClient:
+    def __init__(self, address): ...
+    def get_job_status(self, job_id): raise RuntimeError
+    def submit_job(self, **job): print("submitted", flush=True)
+    async def tail_job_logs(self, job_id):
+        import asyncio
+        await asyncio.Event().wait()
+        yield ""
+"""
+
+
+@pytest.mark.parametrize(("is_healthy", "said"), [(False, "Waiting for Ray"), (True, "submitted")])
+def test_a_submitter_ends_as_soon_as_it_is_told_to(is_healthy: bool, said: str, tmp_path: Path) -> None:
+    """While it waits for Ray, and while it follows the job. The kernel keeps SIGTERM from a first process that does not
+    ask for it, so its pod would take the whole grace period."""
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "job_submission.py").write_text(FAKE_RAY)
+    python = tmp_path / "python3"
+    health = f"if [ $# -eq 3 ]; then exit {0 if is_healthy else 1}; fi"
+    python.write_text(f'#!/bin/bash\n{health}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(tmp_path)}
+    script = ["/bin/bash", "-ce", "--", submitter_script(a_job("Running"), ADDRESS)]
+    with subprocess.Popen(script, env=env, stdout=subprocess.PIPE, text=True) as submitter:
+        assert submitter.stdout is not None
+        assert said in submitter.stdout.readline()
+        submitter.terminate()
+        assert submitter.wait(timeout=PATIENCE_SECONDS) == 143
 
 
 def test_everything_that_ray_can_be_told_is_told() -> None:

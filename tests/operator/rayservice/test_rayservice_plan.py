@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ from raykeeper.operator.rayservice.plan import plan
 from raykeeper.operator.rayservice.states import READY, SUSPENDED, SUSPENDING
 from raykeeper.operator.rayservice.status import status_of, without_promotion
 from raykeeper.operator.rayservice.versions import Match
-from raykeeper.ray.serve import ApplicationStatus
+from raykeeper.ray.serve import ApplicationStatus, DeploymentStatus
 from support.rayservice_facts import NOW, RUNNING, a_cluster, a_service, ago, facts
 
 DEPLOYING = replace(RUNNING, applications={"shop": AppStatus("DEPLOYING")})
@@ -142,6 +142,21 @@ def test_clusters_that_are_gone_or_going_are_made_anew() -> None:
     going = plan(a_service("a"), facts(a_cluster("a", is_going=True)), NOW)
     assert (names(going), going.actions) == (("a", NEW), (PointServices("a"),))
     assert names(plan(a_service("a", "b"), facts(a_cluster("a"), a_cluster("b", is_going=True)), NOW)) == ("a", NEW)
+
+
+def test_a_status_that_was_lost_is_found_again_where_the_traffic_goes() -> None:
+    lost = facts(a_cluster("a"), a_cluster("b"), serving="a")
+    taken = plan(a_service(), lost, NOW)
+    assert names(taken) == ("a", "")
+    assert not any(isinstance(one, DeleteCluster | CreateCluster) for one in taken.actions)
+    assert MarkReplaced("b", NOW) in taken.actions
+    going = facts(a_cluster("a", is_going=True), serving="a")
+    assert names(plan(a_service(), going, NOW)) == ("", NEW)
+
+
+def test_a_moment_in_the_future_does_not_keep_a_replaced_cluster() -> None:
+    marked = a_cluster("b", replaced_at=datetime.max.replace(tzinfo=UTC))
+    assert plan(a_service("a"), facts(a_cluster("a"), marked), NOW).look_at == NOW + timedelta(seconds=60)
 
 
 def test_clusters_of_another_version_are_taken_over_first() -> None:
@@ -274,6 +289,26 @@ def test_what_was_ready_says_that_it_has_no_endpoints() -> None:
     assert (found["Ready"].status, found["Ready"].reason) == ("False", "ZeroServeEndpoints")
 
 
+def test_a_service_that_serve_runs_and_nobody_reaches_says_so() -> None:
+    nobody = facts(a_cluster("a", ready_pods=0), endpoints=0)
+    ready = told_about(a_service("a"), nobody)
+    assert ready.message == "Serve runs on RayCluster a, and no pod behind Service web-serve-svc takes requests"
+    alone = a_service("a", excludeHeadPodFromServeSvc=True)
+    assert "excludeHeadPodFromServeSvc keeps requests from its head" in told_about(alone, nobody).message
+
+
+def test_what_the_api_server_refuses_is_told() -> None:
+    refusal = 'create services ns/shop: 422 Invalid: Service "shop" is invalid'
+    service, there = a_service(pending="a"), facts(a_cluster("a"), endpoints=0)
+    status = status_of(service, there, without_promotion(service, plan(service, there, NOW)), "", NOW, refusal=refusal)
+    assert next(one.message for one in status.conditions if one.type == READY) == refusal
+
+
+def told_about(service: RayService, known: Facts) -> Condition:
+    status = status_of(service, known, plan(service, known, NOW), "", NOW)
+    return next(one for one in status.conditions if one.type == READY)
+
+
 def test_a_service_without_applications_says_so() -> None:
     empty = facts(a_cluster("b", serve=ServeFacts(is_current=True)), endpoints=0, has_applications=False)
     found = conditions_of(a_service(pending="b", serveConfigV2=""), empty)
@@ -303,3 +338,11 @@ def test_what_serve_says_is_bounded() -> None:
     found = applications(answer)
     assert len(found) == MOST_APPLICATIONS
     assert {len(application.message) for application in found.values()} == {LONGEST_MESSAGE}
+
+
+def test_what_serve_says_fits_into_an_object_of_kubernetes() -> None:
+    deployments = {f"d{number}": DeploymentStatus("UNHEALTHY", "\x01" * 5000) for number in range(2000)}
+    said = {"x" * 5000: ApplicationStatus("UNHEALTHY", "\U0001f600" * 5000, deployments)}
+    told = applications(said | {"shop": ApplicationStatus("RUNNING")})
+    assert len(msgspec.json.encode(told)) < 500_000
+    assert applications({"shop": ApplicationStatus("RUNNING", "", {"a": DeploymentStatus("HEALTHY")})})

@@ -58,6 +58,13 @@ def head_with(**template: Any) -> JSON:
         ({"rayClusterConfig": CONFIG | {"upgradeStrategy": {"type": "Recreate"}}}, "rayClusterConfig.upgradeStrategy"),
         (head_with(ports=[{"name": "dashboard", "containerPort": 8265}]), "has no port named serve"),
         ({"serveService": {"spec": {"ports": [{"name": "serve"}]}}}, "spec.serveService.spec.ports[0].port"),
+        ({"serveService": {"spec": {"ports": [{"port": 70000}]}}}, "spec.serveService.spec.ports[0].port is 70000"),
+        ({"serveService": {"spec": {"ports": [{"port": 0}]}}}, "spec.serveService.spec.ports[0].port is 0"),
+        ({"serveService": {"metadata": {"name": "web-head-svc"}}}, 'serveService.metadata.name is "web-head-svc"'),
+        ({"serveService": {"metadata": {"name": "Bad_Name"}}}, 'serveService.metadata.name is "Bad_Name"'),
+        ({"serveService": {"metadata": {"name": "a" * 64}}}, "serveService.metadata.name is"),
+        ({"annotations": {labels.INITIALIZING_TIMEOUT: "99999999999"}}, "at most ten years"),
+        ({"annotations": {"raykeeper.io/replace-unhealthy-after": "99999999999h"}}, "at most ten years"),
         (
             {
                 "rayClusterConfig": CONFIG
@@ -106,6 +113,7 @@ def test_a_cluster_is_recognised_by_its_marks(made_for: JSON, expected: Match) -
         {labels.KUBERAY_VERSION: "v1.6.2"},
         {labels.KUBERAY_VERSION: "raykeeper-2"},
         {labels.NUM_WORKER_GROUPS: "many"},
+        {labels.NUM_WORKER_GROUPS: "9" * 5000},
         {labels.HASH_WITHOUT_REPLICAS: ""},
     ],
 )

@@ -198,6 +198,23 @@ def test_yunikorn_is_told_of_no_group_that_may_be_empty() -> None:
     assert "yunikorn.apache.org/task-group-name" not in pods["spot"]["metadata"]["annotations"]
 
 
+def test_a_gang_of_yunikorn_that_names_no_application_has_one_of_its_own() -> None:
+    """YuniKorn has one application for all others of a namespace, and the first gang in it counts."""
+    yunikorn, marks = scheduler_named("yunikorn"), {labels.GANG_SCHEDULING_ENABLED: "true"}
+
+    def application(gang: Gang, group: str = labels.HEAD_GROUP) -> str:
+        metadata: JSON = yunikorn.dress(gang, BARE, group)["metadata"]
+        return str(metadata.get("labels", {}).get("applicationId", ""))
+
+    assert application(gang_of(a_cluster(PLAIN, labels=marks))) == "ray-team-demo"
+    assert application(gang_of(a_cluster(PLAIN, labels=marks | {"yunikorn.apache.org/app-id": "mine"}))) == "mine"
+    assert application(gang_of(a_cluster(PLAIN, labels={}))) == ""
+    job = job_gang(a_job(JOBS["kubernetes-job"], labels=marks), DEFAULTS)
+    origin = {labels.ORIGINATED_FROM_CR_NAME: "train", labels.ORIGINATED_FROM_CRD: "RayJob"}
+    cluster = gang_of(a_cluster(PLAIN, name="train-fghij", labels=marks | origin))
+    assert application(job, SUBMITTER_GROUP) == application(cluster) == "ray-team-train"
+
+
 def test_yunikorns_users_may_write_the_gang_themselves() -> None:
     text = '[{"name":"headgroup","minMember":1,"minResource":{"cpu":"1"}}]'
     cluster = a_cluster(PLAIN, annotations={"yunikorn.apache.org/task-groups": text})

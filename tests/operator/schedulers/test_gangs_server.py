@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from bed.control_plane import ControlPlane
+from rayclusters.histories import BY_ACK, IN_S3
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey, Resource
+from raykeeper.api.quantity import parse_quantity
 from raykeeper.kube.resources import PODS
 from raykeeper.operator.schedulers import choice, scheduler_plugins, volcano
 from raykeeper.operator.schedulers.volcano import Volcano
@@ -19,8 +23,10 @@ from support.conditions import eventually
 from support.gangs import MARKS
 from support.kube_clients import connected
 from support.operating import KUBERNETES, Given, operating, with_scheduler
+from support.operator_processes import operators_of
 from support.raycluster_scene import CLUSTERS, TEMPLATE, Scene, a_group, a_raycluster
-from support.rayjob_scene import CLUSTER_SPEC, JobScene, a_job_scene, a_rayjob
+from support.rayjob_scene import CLUSTER_SPEC, RAY_JOB_OBJECTS, JobScene, a_job_scene, a_rayjob
+from support.rayservice_scene import RAY_SERVICE_OBJECTS, a_cluster_config, a_rayservice, a_service_scene
 
 pytestmark = pytest.mark.usefixtures("kwok", "scheduler_crds", "pods_are_bound")
 
@@ -115,6 +121,61 @@ async def test_a_job_and_its_cluster_are_one_gang_of_volcano(mode: str, job_scen
         await has_members(job_scene, VOLCANOS, "ray-counter-pg", 3)
 
 
+async def test_a_job_that_is_tried_again_keeps_its_gang_and_leaves_none_when_it_goes(job_scene: JobScene) -> None:
+    job_scene.head.outcome = "FAILED"
+    body = labelled(a_rayjob(backoffLimit=1, shutdownAfterJobFinishes=True))
+    async with job_scene.operating(**with_scheduler("volcano")):
+        await job_scene.apply(body)
+        first = await has_members(job_scene, VOLCANOS, "ray-counter-pg", 1)
+
+        async def has_failed_once() -> bool:
+            return (await job_scene.status()).get("failed") == 1
+
+        await eventually(has_failed_once, seconds=SECONDS)
+        job_scene.head.outcome = "RUNNING"
+        await job_scene.becomes("Running", "RUNNING")
+        again = await has_members(job_scene, VOLCANOS, "ray-counter-pg", 1)
+        assert again["metadata"]["uid"] == first["metadata"]["uid"]
+        assert len(await job_scene.kube.list(VOLCANOS, job_scene.namespace)) == 1
+        await job_scene.kube.delete(RAY_JOB_OBJECTS, job_scene.key)
+        await is_gone(job_scene, VOLCANOS, "ray-counter-pg")
+        await job_scene.has_clusters(0)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("volcano", VOLCANOS), ("scheduler-plugins", PLUGINS)])
+async def test_a_service_leaves_no_gang_of_a_cluster_that_is_gone(
+    name: str, kind: Resource[JSON], ray_crds: ControlPlane
+) -> None:
+    def group(cluster: str) -> str:
+        return f"ray-{cluster}-pg" if name == "volcano" else cluster
+
+    async with a_service_scene(ray_crds) as scene:
+
+        async def has_gangs(*clusters: str) -> None:
+            async def look() -> bool:
+                found = await scene.kube.list(kind, scene.namespace)
+                return {one["metadata"]["name"] for one in found} == set(map(group, clusters))
+
+            await eventually(look, seconds=SECONDS)
+
+        await scene.apply(labelled(a_rayservice(rayClusterDeletionDelaySeconds=0)))
+        async with scene.operating(**with_scheduler(name)):
+            first = await scene.serves()
+            await has_gangs(first)
+            await scene.patch(rayClusterConfig=a_cluster_config(image="rayproject/ray:2.61.0"))
+            second = await scene.has_pending()
+            await has_gangs(first, second)
+            assert await scene.serves(other_than=first) == second
+            await has_gangs(second)
+            await scene.patch(suspend=True)
+            await scene.says("Suspended", "True")
+            await has_gangs()
+            await scene.patch(suspend=False)
+            await has_gangs(await scene.serves(other_than=second))
+            await scene.kube.delete(RAY_SERVICE_OBJECTS, scene.key)
+            await has_gangs()
+
+
 @pytest.mark.parametrize("name", INSTANCES)
 async def test_a_job_in_a_pod_of_its_own_runs_with_every_scheduler(name: str, job_scene: JobScene) -> None:
     """KubeRay leaves those of scheduler-plugins and KAI in Initializing."""
@@ -197,6 +258,24 @@ async def test_without_its_definition_pods_wait_and_a_condition_says_so(
         await has_members(scene, VOLCANOS, "ray-demo-pg", 3)
 
 
+async def test_kinds_that_are_missing_are_told_once_at_the_start_and_in_a_condition(
+    ray_crds: ControlPlane, scene: Scene, tmp_path: Path
+) -> None:
+    flags = ("--enable-leader-election=false", f"--watch-namespace={scene.namespace}")
+    body = a_raycluster()
+    body["metadata"]["labels"] = {labels.GANG_SCHEDULING_ENABLED: "true"}
+    await scene.apply(body)
+    with operators_of(ray_crds, tmp_path) as operators:
+        operator = operators.start(*flags, "--feature-gates=KubernetesWAS=true")
+        await asyncio.to_thread(operator.wait_ready)
+        told = await scene.condition("ReplicaFailure", "True")
+        lines = [line for line in operator.lines() if "the batch scheduler is not installed" in line["msg"]]
+    assert "does not know workloads.scheduling.k8s.io (v1alpha2)" in told["message"]
+    assert [line["missing"] for line in lines] == [
+        ["workloads.scheduling.k8s.io (v1alpha2)", "podgroups.scheduling.k8s.io (v1alpha2)"]
+    ]
+
+
 async def test_a_label_that_volcano_cannot_read_is_told_and_mended(ray_crds: ControlPlane, scene: Scene) -> None:
     marks = {volcano.TOPOLOGY_MODE: "hard", volcano.HIGHEST_TIER: "top"}
     await scene.apply(labelled(a_raycluster(), marks))
@@ -218,3 +297,32 @@ async def test_a_group_of_yunikorn_with_sidecars_has_room_for_them(ray_crds: Con
         (head,) = await scene.pods()
     groups = head["metadata"]["annotations"]["yunikorn.apache.org/task-groups"]
     assert '"minResource":{"cpu":"500m","memory":"512Mi"}' in groups
+
+
+def with_history() -> Given:
+    given = with_scheduler("volcano")
+    return Given(settings=replace(given["settings"], history=IN_S3), api_server=given["api_server"])
+
+
+async def test_what_the_collectors_of_an_annotated_cluster_ask_for_is_reserved(
+    ray_crds: ControlPlane, scene: Scene
+) -> None:
+    body = a_raycluster(a_group("small", 2))
+    body["metadata"]["annotations"] = BY_ACK
+    await scene.apply(body)
+    async with operating(ray_crds.admin_kubeconfig, scene.namespace, **with_history()):
+        made = await has_members(scene, VOLCANOS, "ray-demo-pg", 3)
+        assert made["spec"]["minResources"] == {"cpu": "180m", "memory": "270Mi"}
+
+
+async def test_so_is_that_of_the_cluster_of_an_annotated_job(job_scene: JobScene) -> None:
+    plain, annotated = a_rayjob("K8sJobMode"), a_rayjob("K8sJobMode")
+    plain["metadata"]["name"] = "plain"
+    annotated["metadata"]["annotations"] = BY_ACK
+    await job_scene.apply(plain)
+    await job_scene.apply(annotated)
+    async with job_scene.operating(**with_history()):
+        less = await has_members(job_scene, VOLCANOS, "ray-plain-pg", 1)
+        more = await has_members(job_scene, VOLCANOS, "ray-counter-pg", 1)
+    cpus = [parse_quantity(made["spec"]["minResources"]["cpu"]).milli_value() for made in (less, more)]
+    assert cpus[1] - cpus[0] == 60

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Final
 
 from raykeeper.api.crd.kinds import Column, Kind
@@ -10,6 +12,8 @@ from raykeeper.api.crd.schema import SchemaGenerator
 from raykeeper.api.meta import JSON
 
 ALPHA: Final = "v1alpha1"
+HASH_ANNOTATION: Final = "raykeeper.io/crd-hash"
+"""Of the spec. By it the chart sees at its installation that a cluster has other CRDs already, such as KubeRay's."""
 
 
 def definition_of(kind: Kind, kubernetes: KubernetesTypes) -> JSON:
@@ -18,22 +22,24 @@ def definition_of(kind: Kind, kubernetes: KubernetesTypes) -> JSON:
     versions = [_version(kind, SchemaGenerator(kubernetes).object_schema(kind.struct))]
     if kind.alpha_spec is not None:
         versions.append(_alpha_version(kind, kind.alpha_spec))
+    spec = {
+        "group": resource.group,
+        "names": {
+            "categories": ["all"],
+            "kind": resource.kind,
+            "listKind": f"{resource.kind}List",
+            "plural": resource.plural,
+            "singular": resource.kind.lower(),
+        },
+        "scope": "Namespaced",
+        "versions": versions,
+    }
+    digest = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:16]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": kind.crd_name},
-        "spec": {
-            "group": resource.group,
-            "names": {
-                "categories": ["all"],
-                "kind": resource.kind,
-                "listKind": f"{resource.kind}List",
-                "plural": resource.plural,
-                "singular": resource.kind.lower(),
-            },
-            "scope": "Namespaced",
-            "versions": versions,
-        },
+        "metadata": {"name": kind.crd_name, "annotations": {HASH_ANNOTATION: f"h{digest}"}},
+        "spec": spec,
     }
 
 

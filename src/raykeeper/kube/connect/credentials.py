@@ -6,7 +6,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -35,9 +35,16 @@ class Identity:
     shown: str
     """What is shown, in words for messages: `the token`, `the client certificate`; empty for nothing."""
     expires_at: datetime | None = None
+    repeated: tuple[tuple[str, str], ...] = ()
+    """Headers that may stand there several times, as those of impersonation do."""
+    trust: ssl.SSLContext | None = None
+    """`tls` without our own certificate: for requests that show somebody else's credentials."""
+    source: str = ""
+    """Where they are from, if not from where ours are."""
 
     def why_refused(self, source: str, now: datetime) -> str:
         """What to tell a person after a 401, whose own message never says more than "Unauthorized"."""
+        source = self.source or source
         if not self.shown:
             return f"there are no credentials in {source}, and the server takes no anonymous requests"
         if self.expires_at is not None and self.expires_at <= now:
@@ -76,7 +83,7 @@ class RenewedCredentials:
         self._clock = clock
         self._reading = asyncio.Lock()
         self._readings = 0
-        self._identity = Identity(first.headers, self._context_of(first), first.shown, first.expires_at)
+        self._identity = self._identity_of(first)
         self._accept(first)
 
     async def current(self) -> Identity:
@@ -104,10 +111,19 @@ class RenewedCredentials:
 
     def _replace(self, login: Login) -> None:
         """A new identity where something changed; a changed token alone leaves TLS, and so open connections, alone."""
-        tls = self._identity.tls if login.tls == self._login.tls else self._context_of(login)
-        if tls is not self._identity.tls or login.headers != self._login.headers:
-            self._identity = Identity(login.headers, tls, login.shown, login.expires_at)
+        if login.tls != self._login.tls:
+            self._identity = self._identity_of(login)
+        elif login.headers != self._login.headers:
+            self._identity = replace(
+                self._identity, headers=login.headers, shown=login.shown, expires_at=login.expires_at
+            )
         self._accept(login)
+
+    def _identity_of(self, login: Login) -> Identity:
+        tls = trust = self._context_of(login)
+        if login.tls is not None and login.tls.certificate is not None:
+            trust = self._context_of(replace(login, tls=replace(login.tls, certificate=None, key=None)))
+        return Identity(login.headers, tls, login.shown, login.expires_at, trust=trust)
 
     def _context_of(self, login: Login) -> ssl.SSLContext | None:
         try:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from raykeeper.kube.connect.connection import Connection
-from raykeeper.kube.connect.credentials import Identity
+from raykeeper.kube.connect.credentials import Credentials, Identity
 from raykeeper.kube.http.answers import Answer, retry_delay
 from raykeeper.kube.http.requestmetrics import RequestMetrics
 
@@ -13,17 +12,17 @@ from raykeeper.kube.http.requestmetrics import RequestMetrics
 class Attempts:
     """How often one request was sent, and as whom."""
 
-    def __init__(self, connection: Connection, method: str, metrics: RequestMetrics, identity: Identity) -> None:
+    def __init__(self, credentials: Credentials, method: str, metrics: RequestMetrics, identity: Identity) -> None:
         self.identity = identity
-        self._credentials = connection.credentials
+        self._credentials = credentials
         self._method = method
         self._metrics = metrics
         self._made = 0
         self._renewed = False
 
     @classmethod
-    async def begin(cls, connection: Connection, method: str, metrics: RequestMetrics) -> Attempts:
-        return cls(connection, method, metrics, await connection.credentials.current())
+    async def begin(cls, credentials: Credentials, method: str, metrics: RequestMetrics) -> Attempts:
+        return cls(credentials, method, metrics, await credentials.current())
 
     async def again(self, answer: Answer) -> bool:
         """Whether to send once more after a refusal; returns when that is due, with `identity` renewed if need be."""

@@ -21,7 +21,7 @@ from raykeeper.logs import Log
 from raykeeper.settings.addresses import Address, parse_address
 
 # A scrape takes milliseconds; whoever reads slower than this must not hold up the end of the program.
-_SHUTDOWN_SECONDS = 1.0
+SHUTDOWN_SECONDS = 1.0
 
 log = Log("raykeeper.kube.serving")
 
@@ -97,7 +97,7 @@ class Serving:
     async def _open(self, listener: _Listener) -> None:
         app = web.Application()
         app.add_routes(listener.routes)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         self._runners[listener.setting] = runner
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -32,6 +32,7 @@ CREATE_PAUSE = Backoff(base=0.5, limit=8.0, jitter=0.2)
 log = Log("raykeeper.operator.raycluster")
 
 NAMES_IN_NOTE = 10  # an Event has room for a kilobyte
+MOST_REFUSALS_TOLD = 5  # of a pass; each group may be refused for a reason of its own
 
 
 class GroupKey(NamedTuple):
@@ -63,14 +64,21 @@ class PodWriter:
         self._recorder = recorder
 
     async def apply(self, cluster: RayCluster, actions: Sequence[PodAction]) -> Ledger:
-        """Delete, mark, create. What is refused ends that kind of write for this pass and is told, not raised."""
+        """Delete, mark, create. What is refused is told, not raised.
+
+        A pod that must not be deleted keeps no other from going. Without a head no worker is made; otherwise a group
+        that is refused its pods keeps no other from having them.
+        """
         ledger = Ledger()
         deletes = [action for action in actions if isinstance(action, DeletePod)]
         marks = [action for action in actions if isinstance(action, RefreshHead | AdoptPod)]
-        creates = [action for action in actions if isinstance(action, CreateHead | CreateWorker)]
-        await _until_refused(deletes, lambda action: self._delete(cluster, action, ledger))
-        await _until_refused(marks, lambda action: self._mark(cluster, action, ledger))
-        await _until_refused(creates, lambda action: self._create(cluster, action, ledger))
+        heads = [action for action in actions if isinstance(action, CreateHead)]
+        workers = [action for action in actions if isinstance(action, CreateWorker)]
+        await _until_refused(deletes, lambda one: self._delete(cluster, one, ledger), lambda one: one.pod.uid)
+        await _until_refused(marks, lambda one: self._mark(cluster, one, ledger), lambda one: one.pod.uid)
+        await _until_refused(heads, lambda one: self._create(cluster, one, ledger), str)
+        if len(ledger.made) == len(heads):
+            await _until_refused(workers, lambda one: self._create(cluster, one, ledger), lambda one: one.group)
         self._tell(cluster, ledger)
         return ledger
 
@@ -164,14 +172,16 @@ class PodWriter:
                 note = f"Deleted {_enumerated(names)}: {explanation}"
             self._recorder.normal(regarding, write.done, note, action=write.verb)
             log.info("pods written", cluster=cluster.key, what=write.done, why=explanation, pods=names)
-        for write, _, text in ledger.refused[:1]:
+        for write, text in list(dict.fromkeys((one.write, one.text) for one in ledger.refused))[:MOST_REFUSALS_TOLD]:
             self._recorder.warning(regarding, write.refused, text, action=write.verb)
 
 
-async def _until_refused(items: Sequence[T], write: Callable[[T], Awaitable[None]]) -> None:
-    """Write in parallel; a refusal by the world ends it, anything else rises."""
+async def _until_refused(
+    items: Sequence[T], write: Callable[[T], Awaitable[None]], kin: Callable[[T], Hashable]
+) -> None:
+    """Write in parallel; a refusal by the world ends it for what is kin, anything else rises."""
     try:
-        await slow_start(items, write)
+        await slow_start(items, write, kin)
     except* (ApiError, Unavailable):
         pass  # in the ledger
 

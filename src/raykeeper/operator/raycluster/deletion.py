@@ -10,7 +10,7 @@ from raykeeper.api import labels
 from raykeeper.api.raycluster import RAY_CLUSTERS, RayCluster
 from raykeeper.errors import Unavailable
 from raykeeper.kube.controllers.requeue import Requeue
-from raykeeper.kube.errors import AlreadyExists, ApiError
+from raykeeper.kube.errors import AlreadyExists, ApiError, Conflict
 from raykeeper.kube.events.writer import EventRecorder
 from raykeeper.kube.resources import JOBS, PODS
 from raykeeper.operator.context import Context
@@ -22,8 +22,10 @@ from raykeeper.operator.raycluster.children.redis_cleanup import (
 from raykeeper.operator.raycluster.observe import Observed
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
 from raykeeper.operator.raycluster.pods.desired import desired_head_pod
+from raykeeper.operator.shared.children.apply import Refusal
 from raykeeper.operator.shared.features import gcs_backend
 from raykeeper.operator.shared.finalizers import add_finalizer, remove_finalizer
+from raykeeper.operator.shared.history import without_history
 from raykeeper.operator.shared.owner import Owner
 
 FINALIZER = labels.GCS_FT_REDIS_CLEANUP_FINALIZER
@@ -39,10 +41,20 @@ class Deletion:
         self._recorder = recorder
         self._defaults = defaults
 
-    async def prepare(self, cluster: RayCluster) -> None:
-        """Make sure that the object cannot go before Redis is clean. Before any pod that writes to Redis is made."""
-        if self._cleans_redis(cluster):
+    async def prepare(self, cluster: RayCluster) -> Refusal | None:
+        """Make sure that the object cannot go before Redis is clean. Before any pod that writes to Redis is made.
+
+        Where that is refused, the refusal: no pod is made then, but those that should go, go. Raises `Conflict`.
+        """
+        if not self._cleans_redis(cluster):
+            return None
+        try:
             await add_finalizer(self._kube, RAY_CLUSTERS, cluster.metadata, FINALIZER)
+        except Conflict:
+            raise
+        except (ApiError, Unavailable) as error:
+            return error
+        return None
 
     async def advance(self, cluster: RayCluster, observed: Observed) -> Requeue:
         """One step: pods go, then Redis is cleaned, then the finalizer goes. Kubernetes does the rest."""
@@ -75,7 +87,8 @@ class Deletion:
         return self._context.clock.now() - since >= timedelta(seconds=deletion_timeout_seconds(cluster))
 
     async def _start_job(self, cluster: RayCluster) -> Requeue:
-        job = desired_redis_cleanup_job(cluster, desired_head_pod(cluster, self._defaults, "clean"))
+        head = desired_head_pod(without_history(cluster), self._defaults, "clean")
+        job = desired_redis_cleanup_job(cluster, head)
         try:
             await self._kube.create(JOBS, job, cluster.metadata.namespace)
         except AlreadyExists:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -10,8 +11,16 @@ from typing import Final
 
 from raykeeper.api import labels
 from raykeeper.api.conditions import is_true
-from raykeeper.api.raycluster import SUSPENDING, RayCluster
-from raykeeper.operator.raycluster.actions import AdoptPod, CreateHead, DeletePod, PodAction, RefreshHead, Why
+from raykeeper.api.raycluster import PROVISIONED, SUSPENDING, RayCluster, has_lost_head
+from raykeeper.operator.raycluster.actions import (
+    AdoptPod,
+    CreateHead,
+    CreateWorker,
+    DeletePod,
+    PodAction,
+    RefreshHead,
+    Why,
+)
 from raykeeper.operator.raycluster.plan_workers import GroupRules, NewName, plan_group, plan_removed_groups
 from raykeeper.operator.raycluster.pod import HEAD_POD, Pod
 from raykeeper.operator.raycluster.suspension import Suspension, suspension_of
@@ -42,7 +51,8 @@ class Facts:
 def plan_pods(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> list[PodAction]:
     """What to do about pods in this pass; the actions are independent of each other and may run in parallel.
 
-    Where there is more to do than a pass may, it is the beginning of it: as many actions as `ACTIONS_A_PASS`.
+    Where there is more to do than a pass may, it is the beginning of it: as many actions as `ACTIONS_A_PASS`. What goes
+    comes before the workers that are made, since those may be refused for as long as one cares to wait.
     """
     actions = list(islice(_plan(cluster, pods, facts), ACTIONS_A_PASS))
     return [*_plan_adoption(pods, actions), *actions][:ACTIONS_A_PASS]
@@ -60,7 +70,7 @@ def _plan(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> Iterator[Po
         yield from _plan_recreation(pods)
         return
     head = _plan_head(heads, facts)
-    if CreateHead() in head and _stays_without_head(cluster):
+    if CreateHead() in head and stays_without_head(cluster, has_conditions=facts.commits_suspension):
         yield from (action for action in head if action != CreateHead())
         return
     yield from head
@@ -96,9 +106,25 @@ def _plan_workers(cluster: RayCluster, pods: Sequence[Pod], facts: Facts) -> Ite
     of_group: dict[str, list[Pod]] = {}
     for pod in workers:
         of_group.setdefault(pod.group, []).append(pod)
-    for group in groups:
-        if group.group_name not in facts.unsettled:
-            yield from plan_group(group, of_group.get(group.group_name, ()), rules, facts.now, facts.new_name)
+    plans = [
+        plan_group(group, of_group.get(group.group_name, ()), rules, facts.now, facts.new_name)
+        for group in groups
+        if group.group_name not in facts.unsettled
+    ]
+    yield from (action for plan in plans for action in plan.deletes)
+    yield from _in_turn(plan.creates for plan in plans)
+
+
+def _in_turn(creates: Iterable[Iterable[CreateWorker]]) -> Iterator[CreateWorker]:
+    """One of each group, then another of each: a group of thousands, or one that is refused its pods for ever, keeps
+    no other from its turn."""
+    waiting = deque(map(iter, creates))
+    while waiting:
+        if action := next(waiting[0], None):
+            yield action
+            waiting.rotate(-1)
+        else:
+            waiting.popleft()
 
 
 def _plan_adoption(pods: Sequence[Pod], actions: Sequence[PodAction]) -> list[PodAction]:
@@ -140,7 +166,12 @@ def _is_of_other_version(annotations: dict[str, str], facts: Facts) -> bool:
     return annotations.get(labels.KUBERAY_VERSION, "") not in ("", facts.version)
 
 
-def _stays_without_head(cluster: RayCluster) -> bool:
-    """The user wants a provisioned cluster that lost its head to stay as it is."""
-    wanted = cluster.metadata.annotations.get(labels.DISABLE_PROVISIONED_HEAD_RESTART) == "true"
-    return wanted and is_true(cluster.status.conditions, "RayClusterProvisioned")
+def stays_without_head(cluster: RayCluster, *, has_conditions: bool = True) -> bool:
+    """Whether a cluster that lost its head gets no other: the user wants a provisioned one to stay as it is, and a head
+    with the submitter of a RayJob in it would run the job again, provisioned or not.
+    """
+    if cluster.metadata.annotations.get(labels.DISABLE_PROVISIONED_HEAD_RESTART) != "true":
+        return False
+    has_submitter = cluster.metadata.labels.get(labels.JOB_SUBMISSION_MODE) == "SidecarMode"
+    had_head = bool(cluster.status.head.pod_name) or has_lost_head(cluster)
+    return is_true(cluster.status.conditions, PROVISIONED) or (has_submitter and had_head and has_conditions)

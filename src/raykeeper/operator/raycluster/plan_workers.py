@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 
 from raykeeper.api import labels
 from raykeeper.api.raycluster import WorkerGroupSpec
-from raykeeper.operator.raycluster.actions import CreateWorker, DeletePod, PodAction, Slot, Why
+from raykeeper.operator.raycluster.actions import CreateWorker, DeletePod, Slot, Why
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.shared.replicas import desired_replicas
 
@@ -27,26 +27,34 @@ class GroupRules:
     """Whether pods carry the index of their replica, and multi-host replicas live and die together."""
 
 
+@dataclass(frozen=True)
+class GroupPlan:
+    """What to do about the pods of one group."""
+
+    deletes: Sequence[DeletePod]
+    creates: Iterable[CreateWorker] = ()
+    """One at a time: no list may be as long as a number in a spec says."""
+
+
 def plan_group(
     group: WorkerGroupSpec, pods: Sequence[Pod], rules: GroupRules, now: datetime, new_name: NewName
-) -> Iterator[PodAction]:
+) -> GroupPlan:
     """Bring one group to its replicas. `pods` are the group's own.
 
     A pod that goes keeps its place until it is gone, or was given up: its replacement would wait beside it for the
     same GPU, or be refused by a quota.
     """
     if group.suspend:
-        yield from (DeletePod(pod, Why.GROUP_SUSPENDED) for pod in pods if not pod.is_terminating)
-        return
+        return GroupPlan([DeletePod(pod, Why.GROUP_SUSPENDED) for pod in pods if not pod.is_terminating])
     doomed = list(_doomed(group, pods, now))
-    yield from doomed
     members = _GroupPods.of(pods, {action.pod.uid for action in doomed}, now)
     if group.num_of_hosts <= 1:
-        yield from _plan_pods(group, members, rules)
+        plan = _plan_pods(group, members, rules)
     elif not rules.has_indexes or _are_of_older_kuberay(members.alive):
-        yield from _plan_pods(group, members, replace(rules, has_indexes=False))
+        plan = _plan_pods(group, members, replace(rules, has_indexes=False))
     else:
-        yield from _plan_replicas(group, members, rules, now, new_name)
+        plan = _plan_replicas(group, members, rules, now, new_name)
+    return GroupPlan([*doomed, *plan.deletes], plan.creates)
 
 
 @dataclass(frozen=True)
@@ -100,36 +108,35 @@ def _are_of_older_kuberay(alive: Sequence[Pod]) -> bool:
     return bool(alive) and not any(mark in pod.labels for pod in alive for mark in marks)
 
 
-def _plan_pods(group: WorkerGroupSpec, members: _GroupPods, rules: GroupRules) -> Iterator[PodAction]:
+def _plan_pods(group: WorkerGroupSpec, members: _GroupPods, rules: GroupRules) -> GroupPlan:
     """A group whose pods are independent of each other."""
     missing = desired_replicas(group) * group.num_of_hosts - len(members.alive)
-    if missing < 0 and rules.may_shrink:
-        yield from (DeletePod(pod, Why.SURPLUS) for pod in scale_down_order(members.alive)[:-missing])
+    if missing < 0:
+        surplus = scale_down_order(members.alive)[:-missing] if rules.may_shrink else []
+        return GroupPlan([DeletePod(pod, Why.SURPLUS) for pod in surplus])
     free = free_indexes(index for pod in (*members.alive, *members.going) if (index := replica_index(pod)) is not None)
-    for _ in range(missing - len(members.going)):
-        yield CreateWorker(group.group_name, Slot(next(free)) if rules.has_indexes else None)
+    slots = (Slot(next(free)) if rules.has_indexes else None for _ in range(missing - len(members.going)))
+    return GroupPlan([], (CreateWorker(group.group_name, slot) for slot in slots))
 
 
 def _plan_replicas(
     group: WorkerGroupSpec, members: _GroupPods, rules: GroupRules, now: datetime, new_name: NewName
-) -> Iterator[PodAction]:
+) -> GroupPlan:
     """A group whose replicas are several pods that make no sense without each other."""
     replicas = [Replica(name, pods) for name, pods in _by_replica(members.alive).items()]
     kept = [one for one in replicas if one.name not in members.broken and (one.is_whole(group) or one.is_forming(now))]
     dropped = [one for one in replicas if one not in kept]
-    yield from (DeletePod(pod, Why.INCOMPLETE) for one in dropped for pod in one.pods)
+    deletes = [DeletePod(pod, Why.INCOMPLETE) for one in dropped for pod in one.pods]
     missing = desired_replicas(group) - len(kept)
     if missing < 0 and rules.may_shrink:
-        worst_first = sorted(kept, key=Replica.keep_rank)
-        yield from (DeletePod(pod, Why.SURPLUS) for one in worst_first[:-missing] for pod in one.pods)
-        return
-    for one in kept:
-        yield from one.missing_pods(group)
+        surplus = sorted(kept, key=Replica.keep_rank)[:-missing]
+        return GroupPlan([*deletes, *(DeletePod(pod, Why.SURPLUS) for one in surplus for pod in one.pods)])
     leaving = _by_replica([*members.going, *(pod for one in dropped for pod in one.pods)])
     taken = [*kept, *(Replica(name, pods) for name, pods in leaving.items())]
     free = free_indexes(one.index for one in taken)
-    for _ in range(missing - len(leaving)):
-        yield from Replica(f"{group.group_name}-{new_name()}", [], next(free)).missing_pods(group)
+    names = (f"{group.group_name}-{new_name()}" for _ in range(missing - len(leaving)))
+    new = (Replica(name, [], next(free)) for name in names)
+    return GroupPlan(deletes, (pod for one in chain(kept, new) for pod in one.missing_pods(group)))
 
 
 FORMING = timedelta(minutes=1)

@@ -9,9 +9,11 @@ from typing import Final
 import msgspec
 
 from raykeeper.api import labels
-from raykeeper.api.containers import AUTOSCALER
+from raykeeper.api.containers import AUTOSCALER, HISTORY_COLLECTOR
 from raykeeper.api.meta import Object
+from raykeeper.api.podtemplates import is_collector
 from raykeeper.api.times import parse_time
+from raykeeper.operator.shared.troubles import USUAL
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 LOST_AFTER: Final = timedelta(seconds=60)
@@ -66,16 +68,19 @@ class _Status(msgspec.Struct, gc=False, rename="camel"):
     pod_ip: str = msgspec.field(name="podIP", default="")
     conditions: tuple[_Condition, ...] = ()
     container_statuses: tuple[_ContainerStatus, ...] = ()
+    init_container_statuses: tuple[_ContainerStatus, ...] = ()
 
 
 class _Container(msgspec.Struct, gc=False):
     name: str
+    command: tuple[str, ...] = ()
 
 
 class _Spec(msgspec.Struct, gc=False, rename="camel"):
     node_name: str = ""
     restart_policy: str = "Always"
     containers: tuple[_Container, ...] = ()
+    init_containers: tuple[_Container, ...] = ()
 
 
 _read_spec = msgspec.json.Decoder(_Spec).decode
@@ -117,6 +122,10 @@ class Pod:
     """It has finalizers, so it stays until somebody takes them off."""
     is_forced: bool = False
     """It was deleted without a grace period: no kubelet is waited for, and deleting it again changes nothing."""
+    has_collector: bool = False
+    """A collector of its history is in it."""
+    collector_trouble: str = ""
+    """Why that does not run, in the kubelet's words; empty where it does, or starts."""
 
     @property
     def is_head(self) -> bool:
@@ -190,7 +199,17 @@ def parse_pod(item: Object) -> Pod:
         has_node=bool(spec.node_name),
         is_held=bool(meta.finalizers),
         is_forced=meta.deletion_timestamp is not None and meta.deletion_grace_period_seconds == 0,
+        has_collector=any(is_collector(one.name, one.command) for one in (*spec.init_containers, *spec.containers)),
+        collector_trouble=_collector_trouble(status),
     )
+
+
+def _collector_trouble(status: _Status) -> str:
+    for one in (*status.init_container_statuses, *status.container_statuses):
+        waiting = one.state.waiting
+        if one.name == HISTORY_COLLECTOR and waiting is not None and waiting.reason not in USUAL:
+            return ", ".join(filter(None, (waiting.reason, waiting.message)))
+    return ""
 
 
 def _has_ended(spec: _Spec, status: _Status) -> bool:

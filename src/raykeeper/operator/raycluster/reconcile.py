@@ -12,10 +12,11 @@ from importlib.metadata import version
 from raykeeper.api import labels, names
 from raykeeper.api.conditions import is_true
 from raykeeper.api.meta import JSON, Object, ObjectKey
-from raykeeper.api.raycluster import RAY_CLUSTERS, SUSPENDING, RayCluster, RayClusterStatus
+from raykeeper.api.raycluster import RAY_CLUSTERS, SUSPENDING, RayCluster, RayClusterSpec, RayClusterStatus
 from raykeeper.kube.controllers.expectations import Expectations
 from raykeeper.kube.controllers.requeue import Requeue
-from raykeeper.kube.resources import SERVICES
+from raykeeper.kube.errors import ApiError, Forbidden, Invalid
+from raykeeper.kube.resources import SERVICE_ACCOUNTS, SERVICES
 from raykeeper.operator.context import Context
 from raykeeper.operator.gates import Gate
 from raykeeper.operator.kinds import WATCHED_PODS, WATCHED_RAYCLUSTERS
@@ -29,9 +30,11 @@ from raykeeper.operator.raycluster.children.desired import (
     desired_children,
     is_needed_by_pods,
 )
+from raykeeper.operator.raycluster.children.history_account import history_keys, replaced_accounts
 from raykeeper.operator.raycluster.children.obsolete import obsolete_children
 from raykeeper.operator.raycluster.children.requirements import requirements
 from raykeeper.operator.raycluster.deletion import Deletion
+from raykeeper.operator.raycluster.history_condition import history_finding
 from raykeeper.operator.raycluster.next_look import next_look
 from raykeeper.operator.raycluster.observe import Observed, Observer
 from raykeeper.operator.raycluster.plan import ACTIONS_A_PASS, Facts, plan_pods
@@ -56,6 +59,7 @@ from raykeeper.operator.schedulers.pod_groups import plan_gang
 from raykeeper.operator.shared.children.apply import ChildLedger, ChildWriter, Refusal
 from raykeeper.operator.shared.children.keys import ChildKey
 from raykeeper.operator.shared.children.plan import ChildAction, plan_children
+from raykeeper.operator.shared.history import NOT_CONFIGURED, History, without_history
 from raykeeper.operator.shared.owner import Owner
 from raykeeper.operator.shared.random_names import random_end
 from raykeeper.operator.shared.spec_hash import spec_hash
@@ -81,9 +85,9 @@ class RayClusterReconciler:
         self._progress = Progress(context.clock)
         self._has_conditions = context.settings.gates.is_on(Gate.STATUS_CONDITIONS)
         self._version = f"raykeeper-{version('raykeeper')}"
-        self._pod_defaults = PodDefaults(
-            self._version, context.settings.pods, context.api_server.kubernetes >= NATIVE_SIDECARS_SINCE
-        )
+        self._history = History(context.settings.history)
+        has_native_sidecars = context.api_server.kubernetes >= NATIVE_SIDECARS_SINCE
+        self._pod_defaults = PodDefaults(self._version, context.settings.pods, has_native_sidecars, self._history)
         self._children = ChildWriter(context.kube, self._recorder, child_drift, more_kinds=context.scheduler.kinds)
         self._pods = PodWriter(context.kube, self._factory(), self._expectations, self._recorder)
         self._deletion = Deletion(context, self._recorder, self._pod_defaults)
@@ -107,24 +111,36 @@ class RayClusterReconciler:
             return await self._deletion.advance(cluster, observed)
         if broken := unreadable or self._violations(cluster):
             return await self._refuse(cluster, item, broken)
-        await self._deletion.prepare(cluster)
-        return await self._reconcile(cluster, item, observed)
+        unguarded = await self._deletion.prepare(cluster)
+        return await self._reconcile(cluster, item, observed, [unguarded] if unguarded else [])
 
     def _violations(self, cluster: RayCluster) -> list[Violation]:
         found = violations(cluster, self._context.settings.gates, self._context.api_server)
         return [*found, *self._context.scheduler.violations(Owner.of(cluster))]
 
-    async def _reconcile(self, cluster: RayCluster, item: Object, observed: Observed) -> Requeue:
-        """One pass over a valid cluster: children, then pods, then what is to be said about it."""
+    async def _reconcile(
+        self, cluster: RayCluster, item: Object, observed: Observed, lacking: Sequence[Refusal]
+    ) -> Requeue:
+        """One pass over a valid cluster: children, then pods, then what is to be said about it.
+
+        `lacking`: what was refused already, and no pod is made without.
+        """
         regarding = Owner.of(cluster).ref()
         for warning in [*warnings(cluster), *self._context.scheduler.warnings(Owner.of(cluster))]:
             self._recorder.warning(regarding, warning.reason(regarding.kind), str(warning), action="Validate")
+        if problem := self._history.problem_of(cluster.spec, cluster.metadata.annotations):
+            self._recorder.warning(regarding, NOT_CONFIGURED, problem, action="Validate")
         children, now = await self._apply_children(cluster, observed), self._context.clock.now()
-        lacking = [error for key, error in children.missing.items() if is_needed_by_pods(cluster, key)]
+        refusal = self._without_account(cluster, children)
+        refusals = [*lacking, *children.refusals]
+        lacking = [
+            *lacking,
+            *(error for key, error in children.missing.items() if is_needed_by_pods(cluster, key)),
+        ]
         actions = plan_pods(cluster, observed.pods, self._facts(cluster, observed, now))
         if lacking:  # pods would be made in vain; those that should go, go
             actions = [action for action in actions if not isinstance(action, CreateHead | CreateWorker)]
-        ledger = await self._pods.apply(cluster, actions)
+        ledger = await self._pods.apply(without_history(cluster) if refusal else cluster, actions)
         pods = ledger.after(observed.pods, now)
         self._recent.remember(cluster, ledger.touched(pods))
         head_service = ChildKey(SERVICES.kind, names.head_service_name(cluster))
@@ -133,13 +149,14 @@ class RayClusterReconciler:
             observed.children.get(head_service) or children.made.get(head_service),
             _first_failure(lacking) or ledger.failure,
             now,
-            str(children.refusals[0]) if children.refusals else "",
+            str(refusals[0]) if refusals else "",
             self._scheduling(observed),
+            history_finding(cluster, pods, self._history, refusal),
             self._has_conditions,
         )
         status = status_of(cluster, outcome)
         held_seconds = await self._say(cluster, item, status)
-        if errors := [*children.refusals, *ledger.errors]:
+        if errors := [*refusals, *ledger.errors]:
             raise ExceptionGroup(f"RayCluster {cluster.key} is not as it should be yet", errors)
         if is_true(status.conditions, SUSPENDING) and not is_true(cluster.status.conditions, SUSPENDING):
             return Requeue.now()  # the status says so now: pods may go
@@ -152,8 +169,9 @@ class RayClusterReconciler:
     async def _apply_children(self, cluster: RayCluster, observed: Observed) -> ChildLedger:
         settings = self._context.settings.raycluster
         uses_routes = self._context.api_server.is_openshift and not settings.uses_ingress_on_openshift
-        wanted = ChildSettings(not settings.head_service_has_ip, uses_routes)
-        children = desired_children(cluster, wanted, secrets.token_bytes(TOKEN_BYTES))
+        wanted = ChildSettings(not settings.head_service_has_ip, uses_routes, self._history)
+        pull_secrets = await self._pull_secrets(cluster, observed)
+        children = desired_children(cluster, wanted, secrets.token_bytes(TOKEN_BYTES), pull_secrets)
         owner, usage = Owner.of(cluster), observed.usage
         for problem in child_problems(owner, children, observed.children):
             self._recorder.warning(owner.ref(), problem.reason, problem.message, action="Create")
@@ -167,8 +185,33 @@ class RayClusterReconciler:
         )
         ledger = await self._children.apply(owner, [*actions, *self._plan_gang(cluster, observed)])
         if not observed.has_head and not cluster.spec.suspend:
-            await self._children.look_for(owner, requirements(cluster), ledger)
+            await self._children.look_for(owner, requirements(cluster, self._history), ledger)
         return ledger
+
+    async def _pull_secrets(self, cluster: RayCluster, observed: Observed) -> list[JSON]:
+        """What the accounts pull images by that the one for the history takes the place of, if that must be made."""
+        if all(key in observed.children for key in history_keys(cluster, self._history)):
+            return []
+        found: dict[str, JSON] = {}
+        for name in replaced_accounts(cluster):
+            key = ObjectKey(cluster.metadata.namespace, name)
+            try:
+                account = await self._context.kube.find(SERVICE_ACCOUNTS.read_as(dict), key)
+            except ApiError:
+                continue  # without the right to look, the account is made without them
+            found |= {secret["name"]: secret for secret in (account or {}).get("imagePullSecrets") or ()}
+        return list(found.values())
+
+    def _without_account(self, cluster: RayCluster, children: ChildLedger) -> str:
+        """Why pods are made without their history: its account was refused. That is no failure of the cluster."""
+        keys = [key for key in history_keys(cluster, self._history) if key in children.missing]
+        refused = {key: children.missing[key] for key in keys}
+        if not all(isinstance(error, Forbidden | Invalid) for error in refused.values()):
+            return ""  # all else is waited out
+        for key, error in refused.items():
+            del children.missing[key]
+            children.refusals.remove(error)
+        return "; ".join(map(str, refused.values()))
 
     def _scheduling(self, observed: Observed) -> Scheduling | None:
         scheduler = self._context.scheduler
@@ -177,9 +220,13 @@ class RayClusterReconciler:
         kinds = {kind.kind for kind in scheduler.kinds}
         return Scheduling(scheduler.waits(item for key, item in observed.children.items() if key.kind in kinds))
 
+    def _counted_spec(self, cluster: RayCluster) -> RayClusterSpec:
+        """With all that its pods will ask for."""
+        return self._history.with_collector(cluster.spec, cluster.metadata.annotations)
+
     def _plan_gang(self, cluster: RayCluster, observed: Observed) -> list[ChildAction]:
         is_suspended = bool(cluster.spec.suspend)
-        gang = Gang(Owner.of(cluster), None if is_suspended else cluster.spec)
+        gang = Gang(Owner.of(cluster), None if is_suspended else self._counted_spec(cluster))
         return plan_gang(self._context.scheduler, gang, observed.children, is_at_rest=is_suspended)
 
     async def _refuse(self, cluster: RayCluster, item: Object, broken: Sequence[Violation]) -> Requeue:
@@ -223,12 +270,12 @@ class RayClusterReconciler:
 
         def head(cluster: RayCluster) -> JSON:
             pod = desired_head_pod(cluster, defaults, random_end())
-            return scheduler.dress(Gang(Owner.of(cluster), cluster.spec), pod, labels.HEAD_GROUP)
+            return scheduler.dress(Gang(Owner.of(cluster), self._counted_spec(cluster)), pod, labels.HEAD_GROUP)
 
         def worker(cluster: RayCluster, action: CreateWorker) -> JSON:
             group = next(one for one in cluster.spec.worker_group_specs if one.group_name == action.group)
             pod = desired_worker_pod(cluster, group, defaults, action.slot, random_end())
-            return scheduler.dress(Gang(Owner.of(cluster), cluster.spec), pod, action.group)
+            return scheduler.dress(Gang(Owner.of(cluster), self._counted_spec(cluster)), pod, action.group)
 
         def marks(cluster: RayCluster) -> dict[str, str]:
             return head_marks(cluster, self._version)

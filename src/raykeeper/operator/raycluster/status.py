@@ -14,6 +14,7 @@ from raykeeper.api.fields import MAX_INT32
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import (
     CONDITION_TYPES,
+    HEAD_POD_LOST,
     HEAD_POD_READY,
     INVALID,
     PROVISIONED,
@@ -26,6 +27,7 @@ from raykeeper.api.raycluster import (
     RayClusterStatus,
 )
 from raykeeper.api.times import to_time
+from raykeeper.operator.raycluster.plan import stays_without_head
 from raykeeper.operator.raycluster.pod import Pod
 from raykeeper.operator.raycluster.resources import desired_totals
 from raykeeper.operator.raycluster.scheduling import scheduled_finding
@@ -66,6 +68,8 @@ class Outcome:
     """The first write to other children that was refused and holds no pod up."""
     scheduling: Scheduling | None = None
     """What the batch scheduler says; None without one."""
+    history: Finding | None = None
+    """What is to be said about history by annotation; None for nothing."""
     has_conditions: bool = True
     """Whether the status has conditions at all (the feature gate RayClusterStatusConditions)."""
 
@@ -142,13 +146,15 @@ def _state(seen: _Seen) -> str:
 
 def _findings(seen: _Seen) -> Iterator[Finding]:
     yield _ready_finding(seen)
-    yield _head_finding(seen.head)
+    yield _head_finding(seen)
     yield _provisioned_finding(seen)
     if seen.outcome.failure is not None:
         yield Finding(REPLICA_FAILURE, "True", seen.outcome.failure.reason, seen.outcome.failure.message)
     yield from _suspension_findings(seen)
     if seen.outcome.scheduling is not None:
         yield scheduled_finding(seen.cluster, seen.alive, seen.outcome.scheduling.wait)
+    if seen.outcome.history is not None:
+        yield seen.outcome.history
 
 
 def _ready_finding(seen: _Seen) -> Finding:
@@ -183,7 +189,10 @@ def _trouble(seen: _Seen) -> Iterator[str]:
         yield seen.outcome.refused
 
 
-def _head_finding(head: Pod | None) -> Finding:
+def _head_finding(seen: _Seen) -> Finding:
+    head = seen.head
+    if head is None and seen.suspension is Suspension.NONE and stays_without_head(seen.cluster):
+        return Finding(HEAD_POD_READY, "False", HEAD_POD_LOST, "the head pod is gone, and none takes its place")
     if head is None:
         return Finding(HEAD_POD_READY, "False", "HeadPodNotFound", "there is no head pod")
     if head.is_ready:

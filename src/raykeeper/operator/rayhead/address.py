@@ -45,6 +45,6 @@ def dashboard_of(service: Object, cluster_domain: str) -> HeadAddress | None:
     return dashboard_address(body, cluster_domain)
 
 
-def serve_proxy_address(pod: ObjectKey, ip: str, port: int) -> HeadAddress:
-    """The proxy of Ray Serve in a pod."""
+def pod_address(pod: ObjectKey, ip: str, port: int) -> HeadAddress:
+    """A port of a pod, such as that of the proxy of Ray Serve in it."""
     return HeadAddress(ip, port, Backend("pods", pod, port))

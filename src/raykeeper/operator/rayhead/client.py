@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -25,6 +25,8 @@ ANSWER_SECONDS: Final = 2.0
 """KubeRay's limit. A reconcile waits so long for an order at most; questions are asked in the background."""
 PROXIED_SECONDS: Final = 10.0
 """KubeRay's limit by way of the API server."""
+LARGE_AT_ONCE: Final = 4
+"""Large answers that are read at the same time: each of some hundred heads could send one."""
 LIMITS: Final = Limits(connect_seconds=ANSWER_SECONDS, answer_seconds=ANSWER_SECONDS, body_bytes=8 * MIB)
 
 
@@ -37,6 +39,7 @@ class Heads:
     tokens: Tokens
     is_proxied: bool
     """Whether heads are reached through the API server (`--use-kubernetes-proxy`)."""
+    large_answers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_AT_ONCE))
 
     @classmethod
     def by(cls, kube: Kube, clock: Clock, *, is_proxied: bool) -> Heads:
@@ -49,7 +52,8 @@ class Heads:
         """
         if self.is_proxied:
             return ProxiedHead(self.kube, self.tokens, cluster, address)
-        return DirectHead(self.kube.ensure_writable, self.tokens, cluster, address, seconds)
+        limits = replace(LIMITS, answer_seconds=seconds, large_answers=self.large_answers)
+        return DirectHead(self.kube.ensure_writable, self.tokens, cluster, address, limits)
 
 
 class DirectHead:
@@ -61,13 +65,13 @@ class DirectHead:
         tokens: Tokens,
         cluster: RayCluster,
         address: HeadAddress,
-        seconds: float = ANSWER_SECONDS,
+        limits: Limits,
     ) -> None:
         self._ensure_leading = ensure_leading
         self._tokens = tokens
         self._cluster = cluster
         self._address = address
-        self._seconds = seconds
+        self._limits = limits
         self.service = f"Ray head {address.authority}"
 
     async def get(self, path: str) -> Answer:
@@ -77,13 +81,13 @@ class DirectHead:
         return await self._answer(Outgoing(path, method, body, self._ensure_leading))
 
     async def _answer(self, outgoing: Outgoing) -> Answer:
+        seconds = self._limits.answer_seconds
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(seconds):
                 credentials = await self._tokens.credentials(self._cluster)
-                limits = replace(LIMITS, answer_seconds=self._seconds)
-                return await Dashboard(self._address.authority, credentials, limits).ask(outgoing)
+                return await Dashboard(self._address.authority, credentials, self._limits).ask(outgoing)
         except TimeoutError as exc:
-            raise Unavailable(self.service, f"no answer to {outgoing.path} within {self._seconds:g} s") from exc
+            raise Unavailable(self.service, f"no answer to {outgoing.path} within {seconds:g} s") from exc
         except RayRefused:
             self._tokens.forget(self._cluster)
             raise

@@ -9,7 +9,14 @@ from typing import Generic, TypeVar
 from raykeeper.api.meta import JSON
 from raykeeper.ray.heads import Head
 from raykeeper.ray.jobs import JobInfo, job_info
-from raykeeper.ray.serve import ApplicationStatus, is_proxy_healthy, put_serve_config, serve_applications
+from raykeeper.ray.serve import (
+    ApplicationStatus,
+    RequestCounts,
+    is_proxy_healthy,
+    put_serve_config,
+    request_counts,
+    serve_applications,
+)
 
 T = TypeVar("T")
 
@@ -27,9 +34,15 @@ class Question(Generic[T]):
     """How long after one answer it is asked again."""
 
 
-def job_question(head: Head, submission_id: str, every_seconds: float = 3.0) -> Question[JobInfo | None]:
-    """What a submitted job is doing; the answer None says that the head knows no such job."""
-    return Question(f"job {submission_id}", head.service, lambda: job_info(head, submission_id), every_seconds)
+def job_question(
+    head: Head, submission_id: str, moment: str = "", every_seconds: float = 3.0
+) -> Question[JobInfo | None]:
+    """What a submitted job is doing; the answer None says that the head knows no such job.
+
+    At another moment it is another question: that a job was unknown before it was submitted says nothing afterwards.
+    """
+    name = f"job {submission_id} {moment}"
+    return Question(name, head.service, lambda: job_info(head, submission_id), every_seconds)
 
 
 def serve_question(head: Head, config: str = "", every_seconds: float = 2.0) -> Question[dict[str, ApplicationStatus]]:
@@ -47,3 +60,8 @@ def deploy_question(head: Head, mark: str, config: JSON, every_seconds: float = 
 def proxy_question(head: Head, every_seconds: float = 2.0) -> Question[bool]:
     """Whether the proxy of Ray Serve on a node takes requests; `head` leads to the node's serve port."""
     return Question("serve proxy", head.service, lambda: is_proxy_healthy(head), every_seconds)
+
+
+def requests_question(head: Head, every_seconds: float = 5.0) -> Question[RequestCounts]:
+    """How many requests Ray Serve on a node has answered; `head` leads to the node's metrics port."""
+    return Question("serve requests", head.service, lambda: request_counts(head), every_seconds)

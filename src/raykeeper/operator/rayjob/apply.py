@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -15,6 +15,7 @@ from raykeeper.api.rayjob import RAY_JOBS, RayJob
 from raykeeper.errors import RaykeeperError, Unavailable
 from raykeeper.kube.errors import NotFound
 from raykeeper.kube.events.writer import EventRecorder
+from raykeeper.kube.http.requests import Propagation
 from raykeeper.kube.resources import JOBS
 from raykeeper.logs import Log
 from raykeeper.operator import kinds
@@ -37,6 +38,7 @@ from raykeeper.operator.shared.children.keys import ChildKey
 from raykeeper.operator.shared.children.plan import ChildAction, CreateChild, DeleteChild, PatchChild, plan_children
 from raykeeper.operator.shared.children.service_drift import service_drift
 from raykeeper.operator.shared.finalizers import add_finalizer
+from raykeeper.operator.shared.history import History
 from raykeeper.operator.shared.owner import Owner
 from raykeeper.operator.shared.services import ServiceIdentity, desired_head_service
 from raykeeper.ray.errors import HeadRefused
@@ -64,12 +66,15 @@ def rayjob_drift(_owner: Owner, desired: JSON, actual: JSON) -> Drift:
 class Actor:
     """Does what a step says."""
 
-    def __init__(self, context: Context, recorder: EventRecorder) -> None:
+    def __init__(self, context: Context, recorder: EventRecorder, remember: Callable[[JSON], None]) -> None:
+        """`remember` is told of each submitter that was made."""
         self._context = context
+        self._remember = remember
         self._recorder = recorder
         self._scheduler = context.scheduler
         self._children = ChildWriter(context.kube, recorder, rayjob_drift, SPOKEN, context.scheduler.kinds)
         self._services = context.informers.cache(kinds.WATCHED_ORIGINATED_SERVICES)
+        self._history = History(context.settings.history)
         self._defaults = SubmitterDefaults(
             context.settings.pods.uses_login_shell,
             context.settings.rayjob.submitter_image,
@@ -89,8 +94,8 @@ class Actor:
                 await self._submit(job, observed)
             case facts.StopJob(job_id):
                 await self.stop(observed, job_id)
-            case facts.DeleteSubmitter():
-                await self._delete_submitter(job, observed)
+            case facts.DeleteSubmitter(waits_for_pods):
+                await self._delete_submitter(job, observed, waits_for_pods=waits_for_pods)
             case facts.DeleteSelf():
                 with contextlib.suppress(NotFound):
                     await self._context.kube.delete(RAY_JOBS, job.key, uid=job.metadata.uid)
@@ -107,8 +112,8 @@ class Actor:
                 return [CreateChild(self._submitter(known, observed.cluster))]
             case facts.KeepHeadService():
                 return self._head_service(job, observed)
-            case facts.DeleteCluster(name, uid):
-                return [DeleteChild(ChildKey("RayCluster", name), uid)]
+            case facts.DeleteCluster(name, uid, waits_for_pods):
+                return [DeleteChild(ChildKey("RayCluster", name), uid, waits_for_pods)]
             case facts.SuspendWorkers(name) if observed.cluster_item is not None:
                 groups = msgspec.json.decode(observed.cluster_item.spec).get("workerGroupSpecs") or []
                 suspended = [group | {"suspend": True} for group in groups]
@@ -118,25 +123,35 @@ class Actor:
             case _:
                 return []
 
+    def _counted(self, job: RayJob) -> RayJob:
+        """The job as schedulers see it, with all that its pods will ask for."""
+        if job.spec.ray_cluster_spec is None:
+            return job
+        spec = self._history.with_collector(job.spec.ray_cluster_spec, job.metadata.annotations)
+        return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, ray_cluster_spec=spec))
+
     def _cluster(self, job: RayJob, cluster_spec: JSON) -> JSON:
         cluster = desired_cluster(job, cluster_spec, self._defaults)
         if job.spec.submission_mode != SubmissionMode.K8S_JOB:
             return cluster  # all its pods are the cluster's own
-        return self._scheduler.dress(job_gang(job, self._defaults), cluster, THE_CLUSTER)
+        return self._scheduler.dress(job_gang(self._counted(job), self._defaults), cluster, THE_CLUSTER)
 
     def _submitter(self, job: RayJob, cluster: RayCluster) -> JSON:
         submitter = desired_submitter(job, cluster, self._defaults)
-        gang, template = job_gang(job, self._defaults), submitter["spec"]["template"]
+        gang, template = job_gang(self._counted(job), self._defaults), submitter["spec"]["template"]
         dressed = self._scheduler.dress(gang, template, SUBMITTER_GROUP)
         return {**submitter, "spec": {**submitter["spec"], "template": dressed}}
 
     async def keep_gang(self, job: RayJob, observed: Observed, state: str) -> None:
         """Let the batch scheduler know of the pods that are to be, before there are any. Raises `NotDone`."""
         cluster, found = observed.facts.cluster, observed.scheduling
-        await self._write(job, plan_job_gang(job, state, cluster, self._scheduler, found, self._defaults))
+        counted = self._counted(job)
+        await self._write(job, plan_job_gang(counted, state, cluster, self._scheduler, found, self._defaults))
 
     async def _write(self, job: RayJob, actions: Sequence[ChildAction]) -> None:
         ledger = await self._children.apply(Owner.of(job), actions)
+        if submitter := ledger.made.get(ChildKey(JOBS.kind, job.metadata.name)):
+            self._remember(submitter)
         if ledger.refusals:
             raise NotDone(str(ledger.refusals[0])) from ledger.refusals[0]
 
@@ -186,12 +201,13 @@ class Actor:
         except RaykeeperError as error:
             log.warning("cannot stop a job", job=job_id, error=str(error))
 
-    async def _delete_submitter(self, job: RayJob, observed: Observed) -> None:
+    async def _delete_submitter(self, job: RayJob, observed: Observed, *, waits_for_pods: bool) -> None:
         if observed.submitter is None or observed.submitter.metadata.deletion_timestamp is not None:
             return
         # Unless it is said, Kubernetes leaves the pods of a Job behind.
         with contextlib.suppress(NotFound):
             uid = observed.submitter.metadata.uid
-            await self._context.kube.delete(JOBS, job.key, uid=uid, propagation="Background")
+            propagation: Propagation = "Foreground" if waits_for_pods else "Background"
+            await self._context.kube.delete(JOBS, job.key, uid=uid, propagation=propagation)
             note = f"Deleted Job {job.metadata.name}"
             self._recorder.normal(Owner.of(job).ref(), "DeletedRayJobSubmitter", note, action="Delete")

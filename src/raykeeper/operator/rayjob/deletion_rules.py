@@ -34,11 +34,12 @@ class Cleanup:
 
 def plan_cleanup(job: RayJob, facts: Facts, now: datetime) -> Step:
     """Do what is due, the most destructive of several; look again when the next is."""
-    pending = [one for one in cleanups(job, facts) if not _is_done(one.policy, facts.cluster)]
+    wanted = cleanups(job, facts)
+    pending = [one for one in wanted if not _is_done(one.policy, facts.cluster)]
     due = sorted((one for one in pending if one.due <= now), key=lambda one: DESTRUCTIVENESS.index(one.policy))
     later = min((one.due for one in pending if one.due > now), default=None)
     actions = _actions(due[-1].policy, facts.cluster) if due else ()
-    return Step(job.status, actions, later, warnings=tuple(warnings(job)))
+    return Step(job.status, actions, later, warnings=() if wanted else _left_over(job, facts.cluster))
 
 
 def cleanups(job: RayJob, facts: Facts) -> list[Cleanup]:
@@ -92,7 +93,16 @@ def _actions(policy: str, cluster: ClusterFacts | None) -> tuple[Action, ...]:
     return (SuspendWorkers(cluster.name),)
 
 
-def warnings(job: RayJob) -> list[Warned]:
+def _left_over(job: RayJob, cluster: ClusterFacts | None) -> tuple[Warned, ...]:
+    """That the job ended in a way that its strategy says nothing about."""
+    if cluster is None or not cluster.is_owned or job.spec.deletion_strategy is None:
+        return ()
+    end = job.status.job_status or job.status.job_deployment_status
+    message = f"spec.deletionStrategy says nothing about {end}: RayCluster {cluster.name} stays"
+    return (Warned(UNMATCHED, f"{message} until somebody deletes it"),)
+
+
+def forgotten_ends(job: RayJob) -> list[Warned]:
     """Ends of the job that its deletion rules forget: its cluster would stay for ever."""
     strategy = job.spec.deletion_strategy
     if strategy is None or not strategy.deletion_rules or job.spec.cluster_selector:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Final
+
 import msgspec
 
 from raykeeper.api.raycluster import RayClusterStatus
@@ -10,6 +13,7 @@ from raykeeper.api.times import to_time
 from raykeeper.operator.rayjob.deletion_rules import plan_cleanup
 from raykeeper.operator.rayjob.facts import (
     Action,
+    ClusterFacts,
     DeleteCluster,
     DeleteSubmitter,
     Step,
@@ -26,6 +30,9 @@ from raykeeper.operator.rayjob.states import (
 )
 from raykeeper.operator.shared.troubles import Trouble
 
+TEAR_DOWN: Final = timedelta(minutes=5)
+"""As long as the pods of a RayCluster may take to go before they are replaced."""
+
 
 @rule(RETRYING, to=SUSPENDING)
 def is_suspended_between_attempts(view: View) -> Step | None:
@@ -35,18 +42,30 @@ def is_suspended_between_attempts(view: View) -> Step | None:
 
 @rule(SUSPENDING, RETRYING, to="the same")
 def tears_down(view: View) -> Step | None:
-    """the submitter or the cluster is still there: both are deleted, but not a cluster that is used again"""
+    """the submitter or the cluster is still there: both are deleted, but not a cluster that is used again. A suspension
+    waits for their pods, too, for five minutes"""
     cluster, state = view.facts.cluster, view.status.job_deployment_status
     actions: list[Action] = []
     is_kept = state == RETRYING and keeps_cluster(view.job)
-    waits_for_cluster = cluster is not None and cluster.is_owned and not is_kept
-    if cluster is not None and waits_for_cluster and not cluster.is_going:
-        actions.append(DeleteCluster(cluster.name, cluster.uid))
+    is_there = cluster is not None and cluster.is_owned and not is_kept and not _is_overdue(view, cluster)
+    # Quota goes to others once a job is suspended, so its pods must be gone by then. Redis is cleaned by a Job that
+    # such a deletion would take away; there the cluster's own finalizer waits for the pods.
+    waits_for_pods = state == SUSPENDING
+    if cluster is not None and is_there and not cluster.is_going:
+        actions.append(DeleteCluster(cluster.name, cluster.uid, waits_for_pods and not cluster.keeps_jobs))
     if view.facts.submitter is not None:
-        actions.append(DeleteSubmitter())
-    if actions or waits_for_cluster:
-        return view.step(*actions, trouble=Trouble(state, "what the last attempt made is being deleted"))
-    return None
+        actions.append(DeleteSubmitter(waits_for_pods))
+    if not actions and not is_there:
+        return None
+    look_at = cluster.going_since + TEAR_DOWN if cluster and cluster.going_since else None
+    return view.step(*actions, look_at=look_at, trouble=Trouble(state, "what the last attempt made is being deleted"))
+
+
+def _is_overdue(view: View, cluster: ClusterFacts) -> bool:
+    """Whether pods that do not go have held up a suspension for so long that nobody waits for them any more. Another
+    attempt waits for ever: what runs there may be the job."""
+    is_suspending = view.status.job_deployment_status == SUSPENDING
+    return is_suspending and cluster.going_since is not None and view.now >= cluster.going_since + TEAR_DOWN
 
 
 @rule(SUSPENDING, to=SUSPENDED)

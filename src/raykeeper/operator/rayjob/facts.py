@@ -36,12 +36,17 @@ class ClusterFacts:
     """This RayJob made it."""
     is_going: bool
     """It is being deleted."""
+    going_since: datetime | None = field(default=None, kw_only=True)
     spec: RayClusterSpec
     status: RayClusterStatus
     dashboard_url: str = ""
     """Host and port; empty while the head service is unknown."""
     head_instance: str = ""
     """Uid of the head pod, and how often Ray was started in it; empty without a head pod."""
+    has_lost_head: bool = False
+    """Its head is gone and gets no successor, since that would submit the job again."""
+    is_head_ready: bool = True
+    """There is a head, and nobody says that it is not ready. `state` stays `ready` while a head is replaced."""
     sidecar: SubmitterFacts | None = None
     """The submitter beside the head, in SidecarMode."""
     trouble: Trouble | None = None
@@ -133,6 +138,8 @@ class StopJob:
 class DeleteCluster:
     name: str
     uid: str
+    waits_for_pods: bool = False
+    """It is gone only when its pods are."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +152,9 @@ class SuspendWorkers:
 @dataclass(frozen=True)
 class DeleteSubmitter:
     """The Kubernetes Job with its pods."""
+
+    waits_for_pods: bool = False
+    """It is gone only when they are."""
 
 
 @dataclass(frozen=True)

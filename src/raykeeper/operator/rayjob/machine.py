@@ -102,6 +102,8 @@ def last_actions(job: RayJob, facts: Facts) -> tuple[Action, ...]:
     status = job.status
     is_over = not status.job_id or status.job_status in JOB_ENDS or status.job_deployment_status != RUNNING
     cluster = facts.cluster
-    if is_over or cluster is None or not cluster.head_instance or isinstance(facts.ray, Silence):
+    if is_over or cluster is None or not cluster.head_instance:
         return ()
+    if isinstance(facts.ray, Silence) and cluster.is_owned:
+        return ()  # it goes with its cluster, and nobody waits for a dead head
     return (StopJob(status.job_id),)

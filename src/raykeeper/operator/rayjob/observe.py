@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import msgspec
 
 from raykeeper.api import labels, names
-from raykeeper.api.meta import JSON, Object, ObjectKey
-from raykeeper.api.raycluster import RayCluster
+from raykeeper.api.meta import JSON, Object, ObjectKey, ObjectMeta
+from raykeeper.api.raycluster import RayCluster, has_lost_head
 from raykeeper.api.rayjob import RAY_JOBS, RayJob
 from raykeeper.api.structs import parse_part
 from raykeeper.api.times import parse_time
@@ -34,7 +34,7 @@ from raykeeper.operator.rayjob.states import INITIALIZING, RUNNING
 from raykeeper.operator.rayjob.submitter.outcome import job_outcome, sidecar_outcome
 from raykeeper.operator.shared.children.keys import ChildKey
 from raykeeper.operator.shared.features import gcs_backend
-from raykeeper.operator.shared.head_pods import cluster_trouble, head_instance, head_pod, pod_view
+from raykeeper.operator.shared.head_pods import cluster_trouble, head_instance, head_pod, is_unready, pod_view
 from raykeeper.operator.shared.random_names import random_end
 from raykeeper.operator.shared.troubles import pods_trouble
 from raykeeper.ray import jobs
@@ -68,6 +68,18 @@ class Observer:
         self._submitter_pods = context.informers.cache(kinds.WATCHED_SUBMITTER_PODS)
         served = [kind for kind in kinds.WATCHED_BY_SCHEDULERS if kind.is_served(context.api_server)]
         self._scheduling = {kind.resource.kind: context.informers.cache(kind) for kind in served}
+        self._made: dict[ObjectKey, Object] = {}  # submitters that the cache has not shown yet
+        context.informers.of(kinds.WATCHED_JOBS).on_change(self._note_submitter)
+
+    def remember(self, submitter: JSON) -> None:
+        """A submitter was made just now: until the cache has shown it once, it is there all the same."""
+        made = Object(metadata=msgspec.convert(submitter["metadata"], ObjectMeta))
+        self._made[made.key] = made
+
+    def _note_submitter(self, old: Object | None, new: Object | None) -> None:
+        for shown in (old, new):
+            if shown is not None:
+                self._made.pop(shown.key, None)
 
     def observe(self, job: RayJob) -> Observed:
         """Everything at once; nothing is waited for."""
@@ -77,27 +89,28 @@ class Observer:
         address = self._address(cluster) if cluster else None
         head = self._context.heads.of(cluster, address) if cluster and address else None
         submitter = self._submitter(job)
-        facts = Facts(
+        known = Facts(
             cluster=self._cluster_facts(job, cluster, address, now) if cluster else None,
             submitter=self._submitter_facts(job, submitter, now) if submitter else None,
-            ray=self._ask(job, head),
             settings=self._context.settings.rayjob,
             random_end=random_end(),
             namesake=self._namesake(job, cluster) if cluster else "",
         )
+        facts = replace(known, ray=self._ask(job, head, known))
         return Observed(facts, cluster, item, submitter, head, self._scheduling_of(job))
 
     def forget(self, key: ObjectKey) -> None:
         """Ask nobody about a RayJob any more."""
+        self._made.pop(key, None)
         self._context.polls.forget(OwnerKey(RAY_JOBS.kind, key))
 
-    def _ask(self, job: RayJob, head: Head | None) -> RayAnswer | None:
+    def _ask(self, job: RayJob, head: Head | None, known: Facts) -> RayAnswer | None:
         """What Ray last said; from now on it is asked while the job runs."""
         owner = OwnerKey(RAY_JOBS.kind, job.key)
         if head is None or not job.status.job_id or job.status.job_deployment_status != RUNNING:
             self._context.polls.forget(owner)
-            return None
-        question = job_question(head, job.status.job_id)
+            return Silence("its cluster has no head service with a port named dashboard") if head is None else None
+        question = job_question(head, job.status.job_id, moment_of(job, known))
         self._context.polls.follow(owner, [question])
         return _answer(self._context.polls.reading(owner, question))
 
@@ -108,7 +121,8 @@ class Observer:
     def _cluster_facts(
         self, job: RayJob, cluster: RayCluster, address: HeadAddress | None, now: datetime
     ) -> ClusterFacts:
-        pods = [pod_view(pod) for pod in self._pods.find(kinds.BY_CLUSTER, str(cluster.key))]
+        found = self._pods.find(kinds.BY_CLUSTER, str(cluster.key))
+        pods = [pod_view(pod) for pod in found if pod.controller_uid == cluster.metadata.uid]
         head = head_pod(pods, job.status.head_instance)
         owners = cluster.metadata.owner_references
         is_owned = any(owner.controller and owner.uid == job.metadata.uid for owner in owners)
@@ -117,10 +131,13 @@ class Observer:
             uid=cluster.metadata.uid,
             is_owned=is_owned,
             is_going=cluster.metadata.deletion_timestamp is not None,
+            going_since=parse_time(cluster.metadata.deletion_timestamp),
             spec=cluster.spec,
             status=cluster.status,
             dashboard_url=address.authority if address else "",
             head_instance=head_instance(head),
+            has_lost_head=has_lost_head(cluster),
+            is_head_ready=head is not None and not is_unready(head),
             sidecar=sidecar_outcome(head, most_restarts(job, cluster.spec)) if head else None,
             trouble=pods_trouble(pods, now) or cluster_trouble(cluster),
             keeps_jobs=gcs_backend(cluster.spec, cluster.metadata.annotations) is not None,
@@ -148,7 +165,7 @@ class Observer:
         }
 
     def _submitter(self, job: RayJob) -> Object | None:
-        found = self._jobs.get(job.key)
+        found = self._jobs.get(job.key) or self._made.get(job.key)
         return found if found is not None and found.controller_uid == job.metadata.uid else None
 
     def _submitter_facts(self, job: RayJob, submitter: Object, now: datetime) -> SubmitterFacts:
@@ -156,6 +173,14 @@ class Observer:
         pods = [pod_view(pod) for pod in found if pod.controller_uid == submitter.metadata.uid]
         status = {"status": msgspec.json.decode(submitter.status or b"{}")}
         return job_outcome(status, pods, pods_trouble(pods, now))
+
+
+def moment_of(job: RayJob, known: Facts) -> str:
+    """What has happened that Ray must be asked anew after: the job was given to Ray, its submitter ended or is gone."""
+    sidecar = known.cluster.sidecar if known.cluster else None
+    submitter = known.submitter or sidecar
+    has_submitter = submitter is not None and not submitter.has_finished
+    return f"{'given' if job.status.job_status else ''} {'submitter' if has_submitter else ''}"
 
 
 class _End(msgspec.Struct, rename="camel"):

@@ -35,6 +35,8 @@ from raykeeper.operator.rayjob.states import (
 )
 from raykeeper.operator.rayjob.validation import violations
 from raykeeper.operator.shared.finalizers import remove_finalizer
+from raykeeper.operator.shared.history import History
+from raykeeper.operator.shared.history_of_owners import OwnersHistory
 from raykeeper.operator.shared.owner import Owner
 from raykeeper.operator.shared.status import StatusWriter
 from raykeeper.operator.shared.troubles import Trouble
@@ -59,7 +61,8 @@ class RayJobReconciler:
         self._recorder = context.recorder(NAME)
         self._status = StatusWriter(context.kube, RAY_JOBS, context.informers.cache(WATCHED_RAYJOBS))
         self._observer = Observer(context)
-        self._actor = Actor(context, self._recorder)
+        self._actor = Actor(context, self._recorder, self._observer.remember)
+        self._history = OwnersHistory(context.kube, self._recorder, History(context.settings.history))
 
     async def __call__(self, key: ObjectKey) -> Requeue:
         item = self._status.current(key)
@@ -98,6 +101,7 @@ class RayJobReconciler:
             if state not in AT_REST:
                 await self._actor.keep_gang(job, observed, state)
             await self._actor.apply(job, _spec(item), observed, taken.actions)
+            await self._history.pass_on(Owner.of(job), filter(None, [observed.cluster]))
         except SubmissionRefused as error:
             status = failed_status(job, job.status, Reason.SUBMISSION_FAILED, str(error), now)
             taken = Step(status, look_at=now)
@@ -129,8 +133,13 @@ class RayJobReconciler:
             self._recorder.normal(ref, COMPLETE, f"Ray says {status.job_status}", action="Run")
 
     async def _say(self, job: RayJob, item: Object, taken: Step, invalid: str) -> None:
-        status = with_conditions(job, taken.status, taken.trouble, invalid, self._context.clock.now())
-        await self._status.write(item, job.status, status)
+        now = self._context.clock.now()
+        status = with_conditions(job, taken.status, taken.trouble, invalid, now)
+        spec = None if job.spec.cluster_selector else job.spec.ray_cluster_spec
+        status = self._history.told(Owner.of(job), spec, status, job.metadata.generation, now)
+        history = self._context.settings.rayjob.history_url
+        url = f"{history}/rayjobs/{job.metadata.namespace}/{job.metadata.name}" if history else ""
+        await self._status.write(item, job.status, msgspec.structs.replace(status, history_url=url))
 
     def _next_look(self, job: RayJob, taken: Step) -> Requeue:
         is_over = taken.status.job_deployment_status in ENDED

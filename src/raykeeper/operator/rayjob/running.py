@@ -25,7 +25,7 @@ from raykeeper.operator.rayjob.facts import (
     SubmitJob,
     SubmitterFacts,
 )
-from raykeeper.operator.rayjob.retries import clip_message
+from raykeeper.operator.rayjob.retries import clip_message, keeps_cluster
 from raykeeper.operator.rayjob.rules import FAILURE, View, rule
 from raykeeper.operator.rayjob.starting import id_is_taken
 from raykeeper.operator.rayjob.states import (
@@ -33,6 +33,7 @@ from raykeeper.operator.rayjob.states import (
     FAILED,
     JOB_ENDS,
     JOB_FAILED,
+    PENDING,
     RUNNING,
     SUCCEEDED,
     SUSPENDING,
@@ -72,16 +73,27 @@ def _told(view: View) -> RayJobStatus:
             ray_job_info=RayJobInfo(_time(ray.start_time), _time(ray.end_time)),
             job_status_check_failure_start_time=None,
         )
-    submitter = submitter_of(view)
-    if submitter and submitter.ray_status in JOB_ENDS and status.job_status not in JOB_ENDS and not _can_answer(view):
+    word_counts_at = _word_counts_at(view)
+    if word_counts_at is not None and view.now >= word_counts_at and status.job_status not in JOB_ENDS:
         message = "Ray told the submitter, and can no longer be asked"
-        return msgspec.structs.replace(status, job_status=submitter.ray_status, message=message, reason="")
+        return msgspec.structs.replace(status, job_status=_word(view), message=message, reason="")
     return status
 
 
-def _can_answer(view: View) -> bool:
-    """Whether the head that had the job is still there."""
-    return _lost(view) is None
+def _word(view: View) -> str:
+    """How the job ended, where Ray told its submitter."""
+    submitter = submitter_of(view)
+    return submitter.ray_status if submitter and submitter.ray_status in JOB_ENDS else ""
+
+
+def _word_counts_at(view: View) -> datetime | None:
+    """When the submitter's word counts because Ray cannot be asked; None as long as Ray can, or there is no word."""
+    submitter = submitter_of(view)
+    if submitter is None or not _word(view):
+        return None
+    if _lost(view) is not None:
+        return view.now
+    return (submitter.finished_at or view.now) + SUBMITTER_GRACE if isinstance(view.facts.ray, Silence) else None
 
 
 def _time(moment: datetime | None) -> str | None:
@@ -158,7 +170,8 @@ def misses_the_deadline(view: View) -> Step | None:
     stop: tuple[Action, ...] = (StopJob(view.status.job_id),) if view.facts.cluster else ()
     told = _told(view)
     message = f"the job ran longer than {DEADLINE_FIELDS[reason]}"
-    return view.fail(reason, message, *stop, *_silenced(view), job_status=told.job_status)
+    actions = dict.fromkeys((*stop, *_silenced(view)))
+    return view.fail(reason, message, *actions, job_status=told.job_status)
 
 
 @rule(RUNNING, to=FAILURE)
@@ -185,10 +198,12 @@ def _lost(view: View) -> str | None:
 
 
 def _silenced(view: View) -> tuple[Action, ...]:
-    """A submitter that outlives its attempt could give the job to Ray a second time."""
-    submitter = submitter_of(view)
+    """What must not outlive the attempt: a submitter could give the job to Ray a second time, and on a cluster that is
+    used again the job would run beside that of the next attempt."""
+    submitter, cluster = submitter_of(view), view.facts.cluster
     is_running = view.mode == SubmissionMode.K8S_JOB and submitter is not None and not submitter.has_finished
-    return (DeleteSubmitter(),) if is_running else ()
+    may_run = keeps_cluster(view.job) and cluster is not None and view.status.job_status not in JOB_ENDS
+    return (*([DeleteSubmitter()] if is_running else []), *([StopJob(view.status.job_id)] if may_run else []))
 
 
 @rule(RUNNING, to=FAILURE)
@@ -238,7 +253,8 @@ def gets_no_answer(view: View) -> Step | None:
     status = msgspec.structs.replace(view.status, job_status_check_failure_start_time=to_time(since))
     due = since + timedelta(seconds=view.facts.settings.status_check_timeout_seconds)
     trouble = Trouble("WaitingForDashboard", ray.cause)
-    return view.step(KeepHeadService(), status=status, look_at=due, trouble=trouble)
+    look_at = min(due, _word_counts_at(view) or due)
+    return view.step(KeepHeadService(), status=status, look_at=look_at, trouble=trouble)
 
 
 @rule(RUNNING, to=RUNNING)
@@ -247,7 +263,9 @@ def is_given_to_ray(view: View) -> Step | None:
     if view.mode != SubmissionMode.HTTP or not isinstance(view.facts.ray, NoSuchJob):
         return None
     trouble = Trouble("Submitting", f"job {view.status.job_id} is given to Ray")
-    return view.step(KeepHeadService(), SubmitJob(view.status.job_id), trouble=trouble)
+    # Written down once Ray took it: a head that does not know the job then has lost it, and gets it no second time.
+    given = msgspec.structs.replace(view.status, job_status=PENDING)
+    return view.step(KeepHeadService(), SubmitJob(view.status.job_id), status=given, trouble=trouble)
 
 
 @rule(RUNNING, to=WAITING)

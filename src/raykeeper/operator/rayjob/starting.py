@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 from typing import Final
 
@@ -11,9 +12,11 @@ from raykeeper.api import labels
 from raykeeper.api.rayjob import RayJobStatus
 from raykeeper.api.times import to_time
 from raykeeper.operator.rayjob.deadlines import DEADLINE_FIELDS, missed_deadline
+from raykeeper.operator.rayjob.deletion_rules import forgotten_ends
 from raykeeper.operator.rayjob.facts import (
     Action,
     AddFinalizer,
+    ClusterFacts,
     CreateCluster,
     CreateSubmitter,
     Step,
@@ -56,7 +59,7 @@ def begins(view: View) -> Step | None:
     spec, name = view.job.spec, view.job.metadata.name
     generated = f"{name}-{view.facts.random_end}"
     cluster = spec.cluster_selector.get(labels.CLUSTER) or view.status.ray_cluster_name or generated
-    return view.go(
+    begun = view.go(
         INITIALIZING,
         AddFinalizer(),
         job_id=_job_id(view, generated),
@@ -64,6 +67,7 @@ def begins(view: View) -> Step | None:
         start_time=to_time(view.now),
         end_time=None,
     )
+    return dataclasses.replace(begun, warnings=tuple(forgotten_ends(view.job)))
 
 
 def _job_id(view: View, generated: str) -> str:
@@ -106,7 +110,8 @@ def cannot_start(view: View) -> Step | None:
 def loses_the_head_with_its_submitter(view: View) -> Step | None:
     """the head pod is gone, in SidecarMode: its submitter may have given the job to Ray"""
     cluster, known = view.facts.cluster, view.status.head_instance
-    if view.mode != SubmissionMode.SIDECAR or not known or (cluster and cluster.head_instance == known):
+    is_lost = bool(known) and (cluster is None or cluster.head_instance != known)
+    if view.mode != SubmissionMode.SIDECAR or not (is_lost or (cluster and cluster.has_lost_head)):
         return None
     return view.fail(Reason.HEAD_LOST, "the head pod was lost together with the submitter beside it")
 
@@ -122,14 +127,20 @@ def runs_before_all_workers(view: View) -> Step | None:
 
 @rule(INITIALIZING, to=INITIALIZING)
 def waits_for_its_cluster(view: View) -> Step | None:
-    """its RayCluster is missing (it is created), being deleted, or not ready"""
+    """its RayCluster is missing (it is created), being deleted, or not ready, or its head is not"""
     cluster = view.facts.cluster
     if cluster is None and not view.uses_others_cluster:
         return view.stay(CreateCluster(view.status.ray_cluster_name), trouble=_cluster_trouble(view))
-    if cluster is None or cluster.is_going or cluster.status.state != "ready" or not cluster.dashboard_url:
+    if cluster is None or not _is_usable(view, cluster):
         look_at = view.now + LOOK_AGAIN
         return view.step(trouble=_cluster_trouble(view), status=_with_sidecars_head(view), look_at=look_at)
     return None
+
+
+def _is_usable(view: View, cluster: ClusterFacts) -> bool:
+    """Whether a job can be given to it now. A submitter beside the head may be what makes that unready."""
+    is_up = cluster.status.state == "ready" and not cluster.is_going and bool(cluster.dashboard_url)
+    return is_up and (cluster.is_head_ready or view.mode == SubmissionMode.SIDECAR)
 
 
 def _with_sidecars_head(view: View) -> RayJobStatus:
@@ -147,7 +158,13 @@ def _cluster_trouble(view: View) -> Trouble:
         return Trouble("CreatingRayCluster", f"RayCluster {name} is being created")
     if cluster.is_going:
         return Trouble("RayClusterDeleted", f"RayCluster {name} is being deleted")
-    return cluster.trouble or Trouble("WaitingForRayCluster", f"RayCluster {name} is not ready")
+    if cluster.spec.suspend:
+        return Trouble("RayClusterSuspended", f"RayCluster {name} is suspended")
+    if cluster.status.state == "ready" and not cluster.dashboard_url:
+        cure = "call the port of the head container that leads there so"
+        return Trouble("WaitingForDashboard", f"the head service of {name} has no port named dashboard: {cure}")
+    what = f"RayCluster {name}" if cluster.is_head_ready else f"the head of RayCluster {name}"
+    return cluster.trouble or Trouble("WaitingForRayCluster", f"{what} is not ready")
 
 
 @rule(INITIALIZING, to=WAITING)

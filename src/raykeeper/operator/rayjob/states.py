@@ -26,6 +26,7 @@ UNSTARTED: Final = frozenset({NEW, VALIDATION_FAILED, SUSPENDED})
 """Nothing has been made of the job yet, or nothing is left of it."""
 
 # status.jobStatus, Ray's own words
+PENDING: Final = "PENDING"
 SUCCEEDED: Final = "SUCCEEDED"
 STOPPED: Final = "STOPPED"
 JOB_FAILED: Final = "FAILED"

@@ -21,10 +21,10 @@ from raykeeper.operator.context import Context
 from raykeeper.operator.rayservice import facts
 from raykeeper.operator.rayservice.cluster import appending_patch, desired_cluster
 from raykeeper.operator.rayservice.facts import Action, PointServices
-from raykeeper.operator.rayservice.observe import REPLACED_AT, ROLLED_BACK, Observed
+from raykeeper.operator.rayservice.observe import REPLACED_AT, ROLLED_BACK, ROLLED_BACK_BECAUSE, Observed
 from raykeeper.operator.rayservice.routing import Routing
 from raykeeper.operator.rayservice.services import desired_cluster_serve, desired_head, desired_serve
-from raykeeper.operator.rayservice.upgrade.routes import Backend, route_name
+from raykeeper.operator.rayservice.upgrade.routes import Backend
 from raykeeper.operator.rayservice.versions import Marks
 from raykeeper.operator.shared.children.apply import ChildWriter
 from raykeeper.operator.shared.children.drift import Drift
@@ -91,8 +91,8 @@ class Actor:
                 await self._annotate(observed, name, marks.annotations())
             case facts.MarkReplaced(name, moment):
                 await self._annotate(observed, name, {REPLACED_AT: to_time(moment)})
-            case facts.MarkRolledBack(name, goal):
-                await self._roll_back(service, observed, name, goal)
+            case facts.MarkRolledBack():
+                await self._roll_back(service, observed, action)
             case facts.NoteConfig(name):
                 await self._note_config(service, observed, name)
             case facts.LabelHead(cluster, pod, value):
@@ -187,17 +187,22 @@ class Actor:
         await self._write(service, self._routing.plan_gateway(service))
         if not backends:
             return
-        actions = self._routing.plan_route(service, backends)
+        for name in self._routing.route_names(service):
+            await self._weigh(service, name, backends)
+
+    async def _weigh(self, service: RayService, name: str, backends: Sequence[Backend]) -> None:
+        actions = self._routing.plan_route(service, name, backends)
         if any(isinstance(action, PatchChild) for action in actions):
             # Its controller writes into it all the time, and a list of rules must not be put back as it was before.
-            key = ObjectKey(service.metadata.namespace, route_name(service))
+            key = ObjectKey(service.metadata.namespace, name)
             live = await self._context.kube.find(HTTP_ROUTES.read_as(dict), key)
-            actions = self._routing.plan_route(service, backends, live)
+            actions = self._routing.plan_route(service, name, backends, live)
         await self._write(service, actions)
 
-    async def _roll_back(self, service: RayService, observed: Observed, name: str, goal: str) -> None:
-        await self._annotate(observed, name, {ROLLED_BACK: goal})
-        note = f"Traffic goes back to RayCluster {name}: Serve says that the new cluster does not work"
+    async def _roll_back(self, service: RayService, observed: Observed, action: facts.MarkRolledBack) -> None:
+        marks = {ROLLED_BACK: action.goal, ROLLED_BACK_BECAUSE: action.cause}
+        await self._annotate(observed, action.name, marks)
+        note = f"Traffic goes back to RayCluster {action.name}: {action.cause}"
         self._recorder.warning(Owner.of(service).ref(), "RolledBackUnhealthyUpgrade", note, action="Update")
 
     def _actual(self, owner: RayService | RayCluster, desired: JSON) -> dict[ChildKey, JSON]:

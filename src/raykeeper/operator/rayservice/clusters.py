@@ -21,7 +21,14 @@ from raykeeper.operator.rayservice.facts import (
     SetSuspend,
 )
 from raykeeper.operator.rayservice.states import UpgradeType
-from raykeeper.operator.rayservice.stepping import direction, is_to_be_rolled_back, shares_of, view, was_rolled_back
+from raykeeper.operator.rayservice.stepping import (
+    direction,
+    routed_to_new,
+    shares_of,
+    view,
+    was_rolled_back,
+    why_roll_back,
+)
 from raykeeper.operator.rayservice.upgrade.options import APPROVED
 from raykeeper.operator.rayservice.upgrade.steps import Direction, Shares, is_over, next_step
 from raykeeper.operator.rayservice.versions import Match
@@ -87,12 +94,11 @@ def choose(service: RayService, facts: Facts, now: datetime, *, is_given_up: boo
     pending_name = status.pending_service_status.ray_cluster_name
     active, pending = facts.clusters.get(active_name), facts.clusters.get(pending_name)
     if active is None:
+        if (serving := _serving(facts, pending_name)) is not None:
+            return Choice(serving.name, pending_name)  # the status was lost, or put back as it once was
         active_name = ""
-    if facts.is_stepwise and pending is not None and not pending.is_going:
-        if active is not None and not active.is_going:
-            return _step(service, facts, active, pending, now)
-        if active is None and shares_of(service).traffic:
-            return Choice(pending_name, "", is_promotion=True)  # requests go there, and nowhere else
+    if (moving := _moving(service, facts, active, pending, now)) is not None:
+        return moving
     if pending is not None and (waits := _takes_over(active, pending, facts)) is not None:
         promotion = Choice(pending.name, "", is_promotion=True)
         return promotion if not waits else _with(Choice(active_name, pending_name, told=waits), facts, active, pending)
@@ -107,6 +113,25 @@ def choose(service: RayService, facts: Facts, now: datetime, *, is_given_up: boo
     return _with(Choice(active_name, ""), facts, active)
 
 
+def _moving(
+    service: RayService, facts: Facts, active: ClusterFacts | None, pending: ClusterFacts | None, now: datetime
+) -> Choice | None:
+    """Where traffic moves step by step; None where it does not, or there is nothing to move it between."""
+    if not facts.is_stepwise or pending is None or pending.is_going:
+        return None
+    if active is not None and not active.is_going:
+        return _step(service, facts, active, pending, now)
+    if active is None and shares_of(service).traffic:
+        return Choice(pending.name, "", is_promotion=True)  # requests go there, and nowhere else
+    return None
+
+
+def _serving(facts: Facts, pending: str) -> ClusterFacts | None:
+    """The cluster that traffic goes to although the status does not name it."""
+    found = facts.clusters.get(facts.serving)
+    return found if found is not None and not found.is_going and found.name != pending else None
+
+
 def _is_outdated(active: ClusterFacts, facts: Facts) -> bool:
     return active.match is Match.DIFFERENT and facts.upgrades and not was_rolled_back(active, facts)
 
@@ -114,14 +139,18 @@ def _is_outdated(active: ClusterFacts, facts: Facts) -> bool:
 def _step(service: RayService, facts: Facts, active: ClusterFacts, pending: ClusterFacts, now: datetime) -> Choice:
     """Traffic moves from one cluster to the other step by step, or back."""
     shares = shares_of(service)
-    told = f"{shares.traffic} % of the traffic goes to {pending.name}"
+    routed = routed_to_new(shares, active, pending)
+    is_diverted = routed != shares.traffic
+    told = f"{routed} % of the traffic goes to {pending.name}"
+    if is_diverted:
+        told += f", and not {shares.traffic} %: no pod of {active.name if routed else pending.name} takes requests"
     held = Choice(active.name, pending.name, told=told, shares=shares)
     if not facts.is_valid or facts.pace is None:
         return held
     if adopted := [AdoptCluster(one.name, one.marks) for one in (active, pending) if _is_unknown(one)]:
         return replace(held, actions=tuple(adopted))
-    if is_to_be_rolled_back(active, pending, facts):
-        return replace(held, actions=(MarkRolledBack(active.name, facts.goal),), look_at=now)
+    if cause := why_roll_back(active, pending, facts):
+        return replace(held, actions=(MarkRolledBack(active.name, facts.goal, cause),), look_at=now)
     way, seen = direction(active, pending, facts), view(service, facts, active, pending)
     is_back = way is Direction.BACK
     is_told = not seen.traffic_waits or (is_back and shares.moved_at is None)
@@ -132,7 +161,7 @@ def _step(service: RayService, facts: Facts, active: ClusterFacts, pending: Clus
     look_at: datetime | None = step.look_at or now + timedelta(seconds=READY_POD_SECONDS)
     if step.is_paused:
         told += f"; to go on, kubectl annotate rayservice {service.metadata.name} {APPROVED}={pending.name}"
-        look_at = None
+        look_at = now + timedelta(seconds=READY_POD_SECONDS) if is_diverted else None
     choice = replace(held, shares=step.shares, told=told, is_rollback=is_back, look_at=look_at)
     return _with(choice, facts, active, pending)
 
@@ -207,9 +236,10 @@ def plan_replaced(
     for cluster in facts.clusters.values():
         if cluster.name in kept or cluster.is_going:
             continue
+        due = min(cluster.replaced_at or now, now) + delay  # no mark is ahead of us, whatever clock it is from
         if cluster.replaced_at is None and delay:
-            yield MarkReplaced(cluster.name, now), now + delay
-        elif cluster.replaced_at is None or now >= cluster.replaced_at + delay:
+            yield MarkReplaced(cluster.name, now), due
+        elif now >= due:
             yield DeleteCluster(cluster.name, cluster.uid), None
         else:
-            yield None, cluster.replaced_at + delay
+            yield None, due

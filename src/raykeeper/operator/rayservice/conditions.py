@@ -9,6 +9,7 @@ from typing import Final
 from raykeeper.api.conditions import Condition, find_condition, is_true
 from raykeeper.api.rayservice import RayService
 from raykeeper.operator.rayservice.facts import ClusterFacts, Facts, Phase, Plan
+from raykeeper.operator.rayservice.services import serve_service_name
 from raykeeper.operator.rayservice.states import (
     APPLICATION_RUNNING,
     APPLICATIONS_HEALTHY,
@@ -64,10 +65,12 @@ def refused(service: RayService, message: str, now: datetime) -> tuple[Condition
     return updated(service.status.conditions, findings, OURS, service.metadata.generation, now)
 
 
-def conditions(service: RayService, facts: Facts, plan: Plan, invalid: str, now: datetime) -> tuple[Condition, ...]:
-    """All conditions, after what was planned has been done."""
+def conditions(
+    service: RayService, facts: Facts, plan: Plan, invalid: str, now: datetime, refusal: str
+) -> tuple[Condition, ...]:
+    """All conditions, after what was planned has been done, but for what the API server refused."""
     known = service.status.conditions
-    findings = [*_findings(service, facts, plan)]
+    findings = [*_findings(service, facts, plan, refusal)]
     if invalid:
         findings.append(Finding(INVALID, "True", "InvalidSpec", invalid))
     if plan.phase in (Phase.WORKING, Phase.RESUMING) and _starts_anew(known):
@@ -76,7 +79,7 @@ def conditions(service: RayService, facts: Facts, plan: Plan, invalid: str, now:
     return updated(known, findings, OURS, service.metadata.generation, now)
 
 
-def _findings(service: RayService, facts: Facts, plan: Plan) -> Iterator[Finding]:
+def _findings(service: RayService, facts: Facts, plan: Plan, refusal: str) -> Iterator[Finding]:
     match plan.phase:
         case Phase.SUSPENDING | Phase.SUSPENDED:
             yield from _suspension(service.status.conditions, is_done=plan.phase is Phase.SUSPENDED)
@@ -85,7 +88,7 @@ def _findings(service: RayService, facts: Facts, plan: Plan) -> Iterator[Finding
             yield Finding(READY, "False", INITIALIZING_TIMEOUT, message)
             yield Finding(UPGRADE_IN_PROGRESS, "False", INITIALIZING_TIMEOUT, message)
         case _:
-            yield from _working(service, facts, plan)
+            yield from _working(service, facts, plan, refusal)
 
 
 def _suspension(known: tuple[Condition, ...], *, is_done: bool) -> Iterator[Finding]:
@@ -103,9 +106,9 @@ def _suspension(known: tuple[Condition, ...], *, is_done: bool) -> Iterator[Find
         yield Finding(SUSPENDED, "False", RESUMED)
 
 
-def _working(service: RayService, facts: Facts, plan: Plan) -> Iterator[Finding]:
+def _working(service: RayService, facts: Facts, plan: Plan, refusal: str) -> Iterator[Finding]:
     known = service.status.conditions
-    yield _ready(known, facts, plan)
+    yield _ready(service, facts, plan, refusal)
     yield _upgrade(known, facts, plan)
     yield _applications(known, facts, plan)
     yield from _rollback(facts, plan)
@@ -117,12 +120,12 @@ def _working(service: RayService, facts: Facts, plan: Plan) -> Iterator[Finding]
             yield Finding(kind, "False", RESUMED)
 
 
-def _ready(known: tuple[Condition, ...], facts: Facts, plan: Plan) -> Finding:
+def _ready(service: RayService, facts: Facts, plan: Plan, refusal: str) -> Finding:
     if facts.endpoints and plan.active:
         count = "1 pod takes" if facts.endpoints == 1 else f"{facts.endpoints} pods take"
         return Finding(READY, "True", NONZERO_ENDPOINTS, f"{count} requests")
-    before = find_condition(known, READY)
-    cause = _cause(facts, plan)
+    before = find_condition(service.status.conditions, READY)
+    cause = refusal or _cause(service, facts, plan)
     if before is not None and (before.reason in HAS_SERVED or before.status == "True"):
         return Finding(READY, "False", ZERO_ENDPOINTS, cause or "no pod takes requests")
     return Finding(READY, "False", INITIALIZING, cause or "the next step is under way")
@@ -133,7 +136,7 @@ def _starts_anew(known: tuple[Condition, ...]) -> bool:
     return ready is not None and ready.reason in (VALIDATION_FAILED, SUSPEND_IN_PROGRESS, INITIALIZING_TIMEOUT)
 
 
-def _cause(facts: Facts, plan: Plan) -> str:
+def _cause(service: RayService, facts: Facts, plan: Plan) -> str:
     """What the service waits for, in the words of whoever holds it up."""
     cluster = facts.clusters.get(plan.active or plan.pending)
     if not facts.has_applications:
@@ -144,6 +147,11 @@ def _cause(facts: Facts, plan: Plan) -> str:
         return cluster.trouble.message
     if cluster.head is None or not cluster.head.is_ready:
         return f"the head of RayCluster {cluster.name} is not ready"
+    if plan.active and cluster.serve.is_running:
+        is_left_out = service.spec.exclude_head_pod_from_serve_svc
+        why = ": excludeHeadPodFromServeSvc keeps requests from its head" if is_left_out else ""
+        behind = f"no pod behind Service {serve_service_name(service)} takes requests"
+        return f"Serve runs on RayCluster {cluster.name}, and {behind}{why}"
     return "; ".join(_unhealthy(cluster))
 
 
@@ -168,7 +176,8 @@ def _rollback(facts: Facts, plan: Plan) -> Iterator[Finding]:
         yield Finding(ROLLBACK_IN_PROGRESS, "True", reason, plan.told)
     elif active is not None and is_unhealthy and active.match is Match.DIFFERENT:
         cure = f"change the spec, or take the annotation raykeeper.io/rolled-back off RayCluster {active.name}"
-        yield Finding(ROLLBACK_IN_PROGRESS, "False", reason, f"the new cluster did not work; to try again, {cure}")
+        because = active.rolled_back_because or "the new cluster did not work"
+        yield Finding(ROLLBACK_IN_PROGRESS, "False", reason, f"{because}; to try again, {cure}")
 
 
 def _applications(known: tuple[Condition, ...], facts: Facts, plan: Plan) -> Finding:

@@ -10,6 +10,7 @@ from enum import Enum, auto
 from raykeeper.api.raycluster import RayClusterStatus
 from raykeeper.api.rayservice import AppStatus
 from raykeeper.operator.rayservice.states import APPLICATION_RUNNING, BROKEN
+from raykeeper.operator.rayservice.upgrade.failures import Failures
 from raykeeper.operator.rayservice.upgrade.routes import RoutingFacts
 from raykeeper.operator.rayservice.upgrade.steps import Pace, Shares
 from raykeeper.operator.rayservice.versions import Marks, Match
@@ -87,6 +88,10 @@ class ClusterFacts:
     """Why it is not ready."""
     rolled_back: str = ""
     """The goal (`Facts.goal`) that did not work, so that traffic came back here."""
+    rolled_back_because: str = ""
+    """Why."""
+    failures: Failures = field(default_factory=Failures)
+    """How its requests went, where that is asked."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,8 @@ class Facts:
     """Tells the present spec and Serve config from others."""
     rolls_back_unhealthy: bool = False
     """Traffic goes back when Serve calls an application on the new cluster broken."""
+    error_limit: float | None = None
+    """Traffic goes back when more than so many percent of the requests to the new cluster fail."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +197,7 @@ class MarkRolledBack:
 
     name: str
     goal: str
+    cause: str
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,15 @@ from raykeeper.api.rayservice import RAY_SERVICES, RayService
 from raykeeper.api.times import parse_time
 from raykeeper.operator import kinds
 from raykeeper.operator.context import Context
-from raykeeper.operator.rayhead.address import dashboard_of, serve_proxy_address
+from raykeeper.operator.rayhead.address import HeadAddress, dashboard_of, pod_address
 from raykeeper.operator.rayhead.poller import OwnerKey, Reading
-from raykeeper.operator.rayhead.questions import Question, deploy_question, proxy_question, serve_question
+from raykeeper.operator.rayhead.questions import (
+    Question,
+    deploy_question,
+    proxy_question,
+    requests_question,
+    serve_question,
+)
 from raykeeper.operator.rayservice.answers import applications, proxy_health
 from raykeeper.operator.rayservice.clusters import config_targets, upgrades
 from raykeeper.operator.rayservice.facts import ClusterFacts, Facts, HeadFacts, ServeFacts
@@ -25,7 +31,8 @@ from raykeeper.operator.rayservice.routing import Routing
 from raykeeper.operator.rayservice.serve_config import KEPT, SENT, ServeConfig, parse_serve_config, unpacked
 from raykeeper.operator.rayservice.services import serve_service_name
 from raykeeper.operator.rayservice.states import UpgradeType
-from raykeeper.operator.rayservice.upgrade.options import is_incremental, pace_of, rolls_back_unhealthy
+from raykeeper.operator.rayservice.upgrade.failures import Failures, RequestWindow
+from raykeeper.operator.rayservice.upgrade.options import error_limit, is_incremental, pace_of, rolls_back_unhealthy
 from raykeeper.operator.rayservice.upgrade.routes import cluster_service_name
 from raykeeper.operator.rayservice.upgrade.steps import WHOLE
 from raykeeper.operator.rayservice.versions import Match, adopted_marks, match
@@ -35,13 +42,18 @@ from raykeeper.operator.shared.service_ports import serve_ports
 from raykeeper.operator.shared.spec_hash import spec_hash
 from raykeeper.operator.shared.troubles import pods_trouble
 from raykeeper.ray.heads import Head
+from raykeeper.ray.serve import RequestCounts
 
 ROLLED_BACK: Final = "raykeeper.io/rolled-back"
 """Annotation of a RayCluster: the goal of an upgrade that did not work, so that traffic came back to it."""
+ROLLED_BACK_BECAUSE: Final = "raykeeper.io/rolled-back-because"
+"""Annotation of a RayCluster: why."""
 REPLACED_AT: Final = "raykeeper.io/replaced-at"
 """Annotation of a RayCluster: since when another serves in its place."""
 SERVE_SECONDS: Final = 10.0
 """For an answer of Serve, which nobody waits for: the first one takes 7 s on a busy machine."""
+MOST_COUNTED_PODS: Final = 50
+"""Pods whose failed requests are counted; a page of metrics is half a megabyte. More say the same."""
 BUSY_SECONDS, CALM_SECONDS = 2.0, 10.0
 """Between two questions: while something is under way, and while all runs."""
 
@@ -94,6 +106,8 @@ class Observer:
         self._endpoints = cache(kinds.WATCHED_SERVE_ENDPOINTS)
         self._pods = cache(kinds.WATCHED_PODS)
         self._routing = routing
+        self._windows: dict[ObjectKey, RequestWindow] = {}
+        """Of the services that have failed requests counted, for as long as an upgrade goes on."""
 
     def observe(self, service: RayService, *, is_valid: bool) -> Observed:
         """Everything at once; nothing is waited for."""
@@ -116,6 +130,7 @@ class Observer:
             routing=self._routing.observe(service),
             goal=_goal(service, config),
             rolls_back_unhealthy=rolls_back_unhealthy(service),
+            error_limit=error_limit(service),
         )
         configs = self._configs(service, facts, clusters, config)
         answered = self._ask(service, facts, clusters, configs)
@@ -145,6 +160,7 @@ class Observer:
     def forget(self, key: ObjectKey) -> None:
         """Ask nobody about a RayService any more."""
         self._context.polls.forget(OwnerKey(RAY_SERVICES.kind, key))
+        self._windows.pop(key, None)
 
     def _cluster_facts(self, service: RayService, cluster: RayCluster) -> ClusterFacts:
         """All but what a head is asked."""
@@ -166,6 +182,7 @@ class Observer:
             needs_suspend=goal.suspend if differs else None,
             trouble=pods_trouble(present, self._context.clock.now()) or cluster_trouble(cluster),
             rolled_back=metadata.annotations.get(ROLLED_BACK, ""),
+            rolled_back_because=metadata.annotations.get(ROLLED_BACK_BECAUSE, ""),
         )
 
     def _ask(
@@ -180,8 +197,14 @@ class Observer:
         for name in in_use:
             wanted = configs.get(name)
             answered[name] = self._answered(service, facts.clusters[name], clusters[name], wanted, questions)
+        if facts.error_limit is not None and pending in in_use:
+            failures = self._failures(service.key, clusters[pending], questions)
+            answered[pending] = replace(answered[pending], failures=failures)
+        else:
+            self._windows.pop(service.key, None)
         serves = [answered[name].serve for name in in_use]
-        is_calm = not pending and all(serve.is_running and serve.has_config for serve in serves)
+        is_settled = not pending and all(serve.is_running and serve.has_config for serve in serves)
+        is_calm = is_settled or not facts.has_applications
         every = CALM_SECONDS if is_calm else BUSY_SECONDS
         paced = [replace(one, every_seconds=max(one.every_seconds, every)) for one in questions.asked]
         self._context.polls.follow(questions.owner, paced)
@@ -233,10 +256,27 @@ class Observer:
         if service.spec.exclude_head_pod_from_serve_svc or not ip:
             return head
         port = next((one["port"] for one in serve_ports(cluster)), containers.SERVE_PORT)
-        address = serve_proxy_address(ObjectKey(cluster.metadata.namespace, head.pod), ip, port)
+        address = pod_address(ObjectKey(cluster.metadata.namespace, head.pod), ip, port)
         reading = self._reading(questions, proxy_question(self._context.heads.of(cluster, address)))
         is_healthy, known_at = proxy_health(reading, self._context.clock.now())
         return replace(head, is_proxy_healthy=is_healthy, known_at=known_at)
+
+    def _failures(self, service: ObjectKey, cluster: RayCluster, questions: Questions) -> Failures:
+        """How the requests to a new cluster went, by the metrics of each pod that takes some."""
+        window = self._windows.setdefault(service, RequestWindow())
+        pods: set[str] = set()
+        troubles: list[str] = []
+        for pod in sorted(self._pods.find(kinds.BY_CLUSTER, str(cluster.key)), key=lambda one: one.metadata.name):
+            address = metrics_address(pod)
+            if address is None or len(pods) == MOST_COUNTED_PODS:
+                continue
+            reading = self._reading(questions, requests_question(self._context.heads.of(cluster, address)))
+            pods.add(pod.metadata.uid)
+            troubles += [reading.failure] if reading.failure else []
+            if reading.answered_at is not None:
+                window.note(pod.metadata.uid, reading.answered_at, reading.answer or RequestCounts())
+        found = window.failures(self._context.clock.now(), pods)
+        return replace(found, trouble=troubles[0]) if troubles else found
 
     def _reading(self, questions: Questions, question: Question[Any]) -> Reading[Any]:
         questions.asked.append(question)
@@ -252,6 +292,16 @@ class Observer:
         keys = [str(ObjectKey(service.metadata.namespace, name)) for name in names_]
         slices = [one for key in keys for one in self._endpoints.find(kinds.BY_SERVICE, key)]
         return len({uid for one in slices for uid in _ready_uids(msgspec.json.decode(one.endpoints or b"[]"))})
+
+
+def metrics_address(pod: Object) -> HeadAddress | None:
+    """Where a pod that takes requests tells its metrics; None for one that takes none."""
+    status, takes_requests = msgspec.json.decode(pod.status or b"{}"), pod.metadata.labels.get(labels.SERVE) == "true"
+    if not takes_requests or not status.get("podIP") or not is_ready({"status": status}):
+        return None
+    (first, *_) = msgspec.json.decode(pod.spec or b"{}").get("containers") or [{}]
+    ports = {port.get("name"): port["containerPort"] for port in first.get("ports") or ()}
+    return pod_address(pod.key, status["podIP"], ports.get(containers.METRICS_PORT_NAME, containers.METRICS_PORT))
 
 
 def _ready_uids(endpoints: Iterable[JSON] | None) -> Iterable[str]:

@@ -45,6 +45,8 @@ from raykeeper.settings.values import parse_duration
 
 MISSING_ROUTE_SECONDS: Final = 5.0
 """How soon a user's HTTPRoute is looked for again: until our backends are in it, nothing tells that it is for us."""
+LONGEST_SECONDS: Final = 10 * 366 * 24 * 3600.0
+"""Of a duration in an annotation: no calendar has the moment that a hundred million years lead to."""
 
 
 def plan(service: RayService, facts: Facts, now: datetime) -> Plan:
@@ -96,11 +98,12 @@ def healing_deadline(service: RayService, facts: Facts, now: datetime) -> dateti
 
 
 def parse_seconds(text: str) -> float | None:
-    """Seconds of a Go duration or of a whole number; None for neither, or for none."""
+    """Seconds of a Go duration or of a whole number; None for neither, for none, or for more than ten years."""
     try:
-        return parse_duration("", f"{text}s" if text.isdecimal() else text)
+        seconds = parse_duration("", f"{text}s" if text.isdecimal() else text)
     except Misconfigured:
         return None
+    return seconds if seconds <= LONGEST_SECONDS else None
 
 
 def _has_timed_out(service: RayService) -> bool:
@@ -130,12 +133,12 @@ def _working(service: RayService, facts: Facts, phase: Phase, choice: Choice, no
         if cluster := facts.clusters.get(name):
             actions += _of_cluster(service, cluster)
             looks.append(cluster.head.known_at if cluster.head else None)
-    shares = _shares(service, facts, choice)
+    shares, routed = _shares(service, facts, choice), weights(service, facts)
     if choice.active in facts.clusters:
-        is_moved = shares is not None and bool(choice.pending) and shares.traffic > MOST_OF_IT
+        is_moved = bool(choice.pending) and dict(routed).get(choice.pending, 0) > MOST_OF_IT
         actions.append(PointServices(choice.active, choice.pending if is_moved else ""))
     if facts.routing.is_wanted:
-        actions.append(RouteTraffic(weights(service, facts)))
+        actions.append(RouteTraffic(routed))
         if choice.active and not facts.routing.weights:
             looks.append(now + timedelta(seconds=MISSING_ROUTE_SECONDS))
     for action, moment in plan_replaced(service, facts, {*known, choice.active, choice.pending}, now):

@@ -25,9 +25,11 @@ from raykeeper.operator.rayservice.states import INITIALIZING_TIMEOUT, READY, SU
 from raykeeper.operator.rayservice.status import refused_status, status_of, without_promotion
 from raykeeper.operator.rayservice.validation import violations
 from raykeeper.operator.shared.finalizers import remove_finalizer
+from raykeeper.operator.shared.history import History
+from raykeeper.operator.shared.history_of_owners import OwnersHistory
 from raykeeper.operator.shared.owner import Owner
 from raykeeper.operator.shared.status import StatusWriter
-from raykeeper.operator.shared.violations import Violation
+from raykeeper.operator.shared.violations import Violation, invalid_spec
 
 NAME = "rayservice-controller"
 
@@ -43,6 +45,7 @@ class RayServiceReconciler:
         routing = Routing(context)
         self._observer = Observer(context, operator_version, routing)
         self._actor = Actor(context, self._recorder, operator_version, routing)
+        self._history = OwnersHistory(context.kube, self._recorder, History(context.settings.history))
 
     async def __call__(self, key: ObjectKey) -> Requeue:
         item = self._status.current(key)
@@ -73,8 +76,12 @@ class RayServiceReconciler:
         outcome = await self._actor.apply(service, _spec(item), observed, planned.actions)
         done = planned if outcome.is_pointed else without_promotion(service, planned)
         is_adopting = any(isinstance(action, AdoptCluster) for action in planned.actions)
-        status = status_of(service, observed.facts, done, invalid, now, is_adopting=is_adopting)
+        refusal = next(iter(outcome.refusals), "")
+        status = status_of(service, observed.facts, done, invalid, now, is_adopting=is_adopting, refusal=refusal)
+        owner, spec = Owner.of(service), service.spec.ray_cluster_config
+        status = self._history.told(owner, spec, status, service.metadata.generation, now)
         await self._status.write(item, service.status, status)
+        await self._history.pass_on(owner, observed.clusters.values())
         self._tell(service, observed, done)
         if outcome.refusals:
             raise NotDone(f"RayService {service.key}: {outcome.refusals[0]}")
@@ -113,7 +120,7 @@ class RayServiceReconciler:
         return Requeue.never()
 
     def _warn(self, service: RayService, broken: Sequence[Violation]) -> str:
-        message = "; ".join(map(str, broken))
+        message = invalid_spec(RAY_SERVICES.kind, broken).message
         self._recorder.warning(Owner.of(service).ref(), broken[0].reason(RAY_SERVICES.kind), message, action="Validate")
         return message
 

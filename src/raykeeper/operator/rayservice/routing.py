@@ -13,11 +13,10 @@ from raykeeper.kube.informers.cache import Cache
 from raykeeper.kube.resources import GATEWAYS, HTTP_ROUTES
 from raykeeper.operator import kinds
 from raykeeper.operator.context import Context
-from raykeeper.operator.rayservice.upgrade.options import is_incremental
+from raykeeper.operator.rayservice.upgrade.options import attached_route_name, is_incremental
 from raykeeper.operator.rayservice.upgrade.routes import (
     Backend,
     RoutingFacts,
-    attached_route_name,
     desired_gateway,
     desired_route,
     gateway_drift,
@@ -69,17 +68,25 @@ class Routing:
         drift = gateway_drift(desired, found)
         return [PatchChild(ChildKey(GATEWAYS.kind, gateway_name(service)), drift.body)] if drift else []
 
+    def route_names(self, service: RayService) -> list[str]:
+        """The HTTPRoutes in which weights are kept. One that we made before the user named his own is kept, too, until
+        somebody deletes it: requests may still come through it.
+        """
+        own = _found(self._routes, service, own_route_name(service))
+        is_left = bool(attached_route_name(service)) and own is not None and _is_owned(service, own)
+        return [route_name(service), *([own_route_name(service)] if is_left else [])]
+
     def plan_route(
-        self, service: RayService, backends: Sequence[Backend], live: JSON | None = None
+        self, service: RayService, name: str, backends: Sequence[Backend], live: JSON | None = None
     ) -> list[ChildAction]:
-        """What makes the HTTPRoute as it should be: the one in the cache, or the one that was just read."""
-        found, is_attached = live or self._route(service), bool(attached_route_name(service))
+        """What makes an HTTPRoute as it should be: the one in the cache, or the one that was just read."""
+        found, is_attached = live or _found(self._routes, service, name), name == attached_route_name(service)
         if is_attached and found is None:
             return []
         if found is None or not (is_attached or _is_owned(service, found)):
             return [CreateChild(desired_route(service, backends))]
         drift = route_drift(service, found, backends, is_attached=is_attached)
-        return [PatchChild(ChildKey(HTTP_ROUTES.kind, route_name(service)), drift.body)] if drift else []
+        return [PatchChild(ChildKey(HTTP_ROUTES.kind, name), drift.body)] if drift else []
 
     def _gateway(self, service: RayService) -> JSON | None:
         return _found(self._gateways, service, gateway_name(service))

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from raykeeper.api.meta import JSON
-from raykeeper.operator.shared.yaml_text import parse_mapping
+from raykeeper.api.yaml_text import parse_mapping
 
 SENT: Final = "raykeeper.io/serve-config"
 """Annotation of a RayCluster: which config was given to which start of its head."""

@@ -20,14 +20,22 @@ from raykeeper.operator.rayservice.upgrade.steps import WHOLE
 
 
 def status_of(
-    service: RayService, facts: Facts, plan: Plan, invalid: str, now: datetime, *, is_adopting: bool = False
+    service: RayService,
+    facts: Facts,
+    plan: Plan,
+    invalid: str,
+    now: datetime,
+    *,
+    is_adopting: bool = False,
+    refusal: str = "",
 ) -> RayServiceStatuses:
     """What the service says after the plan was carried out.
 
     `is_adopting`: clusters of another version are being taken over, for which it matters which spec that one saw last.
+    `refusal`: what the API server said to what could not be done.
     """
     known = service.status
-    told = conditions(service, facts, plan, invalid, now)
+    told = conditions(service, facts, plan, invalid, now, refusal)
     before = {one.ray_cluster_name: one for one in (known.active_service_status, known.pending_service_status)}
     status = msgspec.structs.replace(
         known,

@@ -32,8 +32,18 @@ def weights(service: RayService, facts: Facts) -> tuple[tuple[str, int], ...]:
         return ()
     if pending not in facts.clusters or not facts.is_stepwise:
         return ((active, WHOLE),)
-    traffic = shares_of(service).traffic
+    traffic = routed_to_new(shares_of(service), facts.clusters[active], facts.clusters[pending])
     return ((active, WHOLE - traffic), (pending, traffic))
+
+
+def routed_to_new(shares: Shares, active: ClusterFacts, pending: ClusterFacts) -> int:
+    """What the new cluster gets of the traffic: its share. But while a cluster that has some answers nobody, the other
+    one gets it all: requests that fail are worse than a step that comes too early, or a cluster that answers late.
+    """
+    is_shared = 0 < shares.traffic < WHOLE
+    if is_shared and bool(active.ready_pods) != bool(pending.ready_pods):
+        return WHOLE if pending.ready_pods else 0
+    return shares.traffic
 
 
 def was_rolled_back(active: ClusterFacts, facts: Facts) -> bool:
@@ -41,10 +51,15 @@ def was_rolled_back(active: ClusterFacts, facts: Facts) -> bool:
     return bool(facts.goal) and active.rolled_back == facts.goal
 
 
-def is_to_be_rolled_back(active: ClusterFacts, pending: ClusterFacts, facts: Facts) -> bool:
-    """Whether the user wants traffic to go back, and nobody has written that down yet."""
-    is_broken = facts.rolls_back_unhealthy and pending.serve.is_broken
-    return is_broken and direction(active, pending, facts) is Direction.FORWARD
+def why_roll_back(active: ClusterFacts, pending: ClusterFacts, facts: Facts) -> str:
+    """Why traffic should go back, as the user wants it to; empty: it should not, or that was written down already."""
+    if direction(active, pending, facts) is not Direction.FORWARD:
+        return ""
+    if facts.rolls_back_unhealthy and pending.serve.is_broken:
+        return f"Serve says that an application on {pending.name} does not work"
+    if facts.error_limit is not None and pending.failures.exceed(facts.error_limit):
+        return f"{pending.name}: {pending.failures}, and {facts.error_limit:g} % are allowed"
+    return ""
 
 
 def direction(active: ClusterFacts, pending: ClusterFacts, facts: Facts) -> Direction:
@@ -57,11 +72,14 @@ def view(service: RayService, facts: Facts, active: ClusterFacts, pending: Clust
     """What there is to wait for."""
     is_forward = direction(active, pending, facts) is Direction.FORWARD
     taker, giver = (pending, active) if is_forward else (active, pending)
+    shares = shares_of(service)
+    is_judged = is_forward and facts.error_limit is not None and shares.traffic > 0
     return View(
         capacity_waits=_taking(taker) or (_taking(giver) if _can_take(giver) else ""),
         traffic_waits=_traffic_waits(service, facts),
         taker_waits=_taker_waits(taker),
         is_giver_dead=not giver.ready_pods,
+        verdict_waits=pending.failures.waits(shares.moved_at) if is_judged else "",
     )
 
 

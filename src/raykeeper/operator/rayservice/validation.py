@@ -8,13 +8,14 @@ from typing import Final
 from raykeeper.api import labels, names
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.api.rayservice import RayService
-from raykeeper.api.syntax import is_dns_1035_label
+from raykeeper.api.syntax import is_dns_1035_label, is_dns_1123_label
 from raykeeper.kube.resources import GATEWAYS, HTTP_ROUTES
 from raykeeper.operator.gates import FeatureGates, Gate
 from raykeeper.operator.raycluster.validation.candidate import Candidate
 from raykeeper.operator.raycluster.validation.validate import spec_violations
 from raykeeper.operator.rayservice.plan import parse_seconds
 from raykeeper.operator.rayservice.serve_config import LONGEST_KEPT, parse_serve_config
+from raykeeper.operator.rayservice.services import head_service_name, serve_service_name
 from raykeeper.operator.rayservice.states import REPLACE_UNHEALTHY_AFTER, UPGRADE_TYPES, UpgradeType
 from raykeeper.operator.rayservice.upgrade.options import is_incremental
 from raykeeper.operator.rayservice.upgrade.options import violations as options_violations
@@ -23,6 +24,7 @@ from raykeeper.operator.shared.service_ports import serve_ports
 from raykeeper.operator.shared.violations import Violation, has_value, is_missing, is_set
 
 CONFIG: Final = "spec.rayClusterConfig"
+MAX_PORT: Final = 65535
 
 
 def violations(service: RayService, gates: FeatureGates, *, has_gateway_api: bool = False) -> list[Violation]:
@@ -44,7 +46,7 @@ def _metadata(service: RayService) -> Iterator[Violation]:
     for annotation in (labels.INITIALIZING_TIMEOUT, REPLACE_UNHEALTHY_AFTER):
         text = service.metadata.annotations.get(annotation, "")
         if text and parse_seconds(text) is None:
-            cure = "use a duration above 0, such as 30s, 5m or 1m30s, or a whole number of seconds"
+            cure = "use a duration such as 30s, 5m or 1m30s, or a whole number of seconds, of at most ten years"
             yield has_value(f"metadata.annotations[{annotation}]", text, cure, "Metadata")
 
 
@@ -115,9 +117,18 @@ def _cluster(service: RayService) -> Iterator[Violation]:
 
 
 def _serve_service(service: RayService) -> Iterator[Violation]:
+    field, name = "spec.serveService", serve_service_name(service)
+    if not is_dns_1123_label(name):
+        cure = "use at most 63 lower-case letters, digits and dashes"
+        yield has_value(f"{field}.metadata.name", name, cure)
+    if name == head_service_name(service):
+        yield has_value(f"{field}.metadata.name", name, "use another one, the service of the head is called so")
     for index, port in enumerate(((service.spec.serve_service or {}).get("spec") or {}).get("ports") or ()):
-        if not isinstance(port, dict) or not isinstance(port.get("port"), int):
-            yield is_missing(f"spec.serveService.spec.ports[{index}].port", "the number of the port")
+        number = port.get("port") if isinstance(port, dict) else None
+        if not isinstance(number, int):
+            yield is_missing(f"{field}.spec.ports[{index}].port", "the number of the port")
+        elif not 1 <= number <= MAX_PORT:
+            yield has_value(f"{field}.spec.ports[{index}].port", number, f"use 1 to {MAX_PORT}")
 
 
 Rule = Callable[[RayService], Iterator[Violation]]

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 from raykeeper.api import labels
 from raykeeper.api.raycluster import RayClusterSpec
 from raykeeper.operator.shared.spec_hash import spec_hash
+
+LONGEST_COUNT: Final = 6
+"""Digits of a number of worker groups."""
 
 
 class Match(Enum):
@@ -49,7 +53,8 @@ class Marks:
 def match(annotations: Mapping[str, str], goal: RayClusterSpec, version: str) -> Match:
     """How the cluster with these annotations compares with the spec that there should be."""
     stored, groups = annotations.get(labels.HASH_WITHOUT_REPLICAS), annotations.get(labels.NUM_WORKER_GROUPS, "")
-    if annotations.get(labels.KUBERAY_VERSION) != version or not stored or not groups.isdecimal():
+    is_count = groups.isdecimal() and len(groups) <= LONGEST_COUNT
+    if annotations.get(labels.KUBERAY_VERSION) != version or not stored or not is_count:
         return Match.UNKNOWN
     if stored == spec_hash(goal) and int(groups) == len(goal.worker_group_specs):
         return Match.SAME

@@ -8,13 +8,15 @@ from typing import Any, Final
 import msgspec
 
 from raykeeper.api.meta import JSON
+from raykeeper.api.names import clip_label
 from raykeeper.api.podtemplates import pod_spec
 from raykeeper.operator.schedulers.gang import Gang, Group
 from raykeeper.operator.schedulers.interface import SUBMITTER_GROUP, THE_CLUSTER, dressed, wants_gang
 from raykeeper.operator.schedulers.none import NoScheduler
 from raykeeper.operator.shared.totals import requested
 
-_PASSED_ON: Final = {"yunikorn.apache.org/app-id": "applicationId", "yunikorn.apache.org/queue": "queue"}
+APPLICATION: Final = "applicationId"
+_PASSED_ON: Final = {"yunikorn.apache.org/app-id": APPLICATION, "yunikorn.apache.org/queue": "queue"}
 TASK_GROUPS: Final = "yunikorn.apache.org/task-groups"
 TASK_GROUP_NAME: Final = "yunikorn.apache.org/task-group-name"
 _PLACED_BY: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
@@ -28,7 +30,14 @@ class YuniKorn(NoScheduler):
 
     def dress(self, gang: Gang, item: JSON, group: str) -> JSON:
         annotations = _annotations(gang, group) if wants_gang(gang.owner) else {}
-        return dressed(item, gang.labels(_PASSED_ON), annotations, "" if group == THE_CLUSTER else self.name)
+        # YuniKorn takes pods that name no application for one in each namespace, and the first gang for that of all.
+        application = {APPLICATION: _application(gang)} if annotations else {}
+        marks = application | gang.labels(_PASSED_ON)
+        return dressed(item, marks, annotations, "" if group == THE_CLUSTER else self.name)
+
+
+def _application(gang: Gang) -> str:
+    return clip_label(f"ray-{gang.owner.key.namespace}-{gang.app_name}")
 
 
 def _annotations(gang: Gang, group: str) -> dict[str, str]:

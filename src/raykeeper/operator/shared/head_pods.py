@@ -6,18 +6,27 @@ from typing import Final
 
 import msgspec
 
-from raykeeper.api import containers, labels
+from raykeeper.api import labels
 from raykeeper.api.meta import JSON, Object
 from raykeeper.api.raycluster import INVALID, REPLICA_FAILURE, RayCluster
 from raykeeper.operator.shared.troubles import Trouble
 
-BESIDE_RAY: Final = frozenset({containers.AUTOSCALER, containers.JOB_SUBMITTER, containers.HISTORY_COLLECTOR})
-"""Containers that the operator adds to a head pod."""
 ENDED: Final = ("Failed", "Succeeded")
 
 
+class _Container(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, gc=False):
+    containers: tuple[_Container, ...] = ()
+
+
+_read_spec = msgspec.json.Decoder(_Spec).decode
+
+
 def pod_view(item: Object) -> JSON:
-    """A cached pod, as far as its state and who it is go."""
+    """A cached pod, as far as its state and who it is go; `ray` is the container that runs Ray, the first."""
     metadata = item.metadata
     return {
         "metadata": {
@@ -26,6 +35,7 @@ def pod_view(item: Object) -> JSON:
             "labels": metadata.labels,
             "creationTimestamp": metadata.creation_timestamp,
         },
+        "ray": next((one.name for one in _read_spec(item.spec or b"{}").containers), ""),
         "status": msgspec.json.decode(item.status or b"{}"),
     }
 
@@ -41,16 +51,21 @@ def head_instance(pod: JSON | None) -> str:
     """Which start of which head this is; empty for one that has ended."""
     if pod is None or pod["status"].get("phase") in ENDED:
         return ""
-    statuses = pod["status"].get("containerStatuses") or []
-    # Containers of a template come first and keep their order; the first one runs Ray.
-    restarts = [status.get("restartCount", 0) for status in statuses if status["name"] not in BESIDE_RAY]
-    return f"{pod['metadata']['uid']}/{restarts[0] if restarts else 0}"
+    statuses = pod["status"].get("containerStatuses") or []  # sorted by name
+    restarts = next((status.get("restartCount", 0) for status in statuses if status["name"] == pod["ray"]), 0)
+    return f"{pod['metadata']['uid']}/{restarts}"
 
 
 def is_ready(pod: JSON) -> bool:
     """Whether the kubelet says that the pod takes requests."""
     conditions = pod["status"].get("conditions") or []
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def is_unready(pod: JSON) -> bool:
+    """Whether somebody says that the pod takes no requests; a pod of which nobody said anything may take some."""
+    conditions = pod["status"].get("conditions") or []
+    return any(one["type"] == "Ready" and one["status"] != "True" for one in conditions)
 
 
 def cluster_trouble(cluster: RayCluster) -> Trouble | None:

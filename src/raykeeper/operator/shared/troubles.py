@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from raykeeper.api.containers import WAIT_FOR_TLS_IP_SAN, WAIT_GCS_READY
 from raykeeper.api.meta import JSON
 from raykeeper.api.times import parse_time
 
@@ -17,6 +18,12 @@ PATIENCE: Final = timedelta(minutes=5)
 """So long a registry may refuse an image before that counts as its last word."""
 MAX_MESSAGE_LENGTH: Final = 1000
 USUAL: Final = frozenset({"ContainerCreating", "PodInitializing"})
+NOTHING_TO_RUN: Final = (126, 127)
+"""Exit codes of a shell that may not run a command, or finds none: there is no Ray in the image."""
+CANNOT_RUN: Final = ("StartError", "ContainerCannotRun")
+"""The container runtime finds no program, not even a shell."""
+OURS: Final = (WAIT_GCS_READY, WAIT_FOR_TLS_IP_SAN)
+"""Init containers that wait for somebody else, who may come."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +48,43 @@ def _of_pod(pod: JSON, now: datetime) -> Iterator[Trouble]:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             yield Trouble(condition.get("reason") or "Unschedulable", _said(f"pod {name}", condition.get("message")))
     created = parse_time(pod["metadata"].get("creationTimestamp")) or now
-    for kind in ("initContainerStatuses", "containerStatuses"):
+    is_over = status.get("phase") == "Failed"  # nothing in it is started again
+    for kind, words in (("initContainerStatuses", "init container"), ("containerStatuses", "container")):
         for container in status.get(kind) or []:
-            yield from _of_container(name, container, created, now)
+            where, state = f"pod {name}: {words} {container['name']}", container.get("state") or {}
+            if waiting := state.get("waiting"):
+                yield from _of_waiting(where, waiting, _last_end(container), now >= created + PATIENCE)
+            elif (end := state.get("terminated")) and end.get("exitCode"):
+                is_users = words == "init container" and container["name"] not in OURS
+                yield Trouble(
+                    end.get("reason") or "Error", _said(where, _ended(end)), _is_futile(end, is_over and is_users)
+                )
 
 
-def _of_container(pod: str, container: JSON, created: datetime, now: datetime) -> Iterator[Trouble]:
-    state, where = container.get("state") or {}, f"pod {pod}: container {container['name']}"
-    waiting = state.get("waiting")
-    if waiting and waiting.get("reason") not in (None, *USUAL):
-        reason, message = waiting["reason"], waiting.get("message") or ""
-        is_refused = reason in PULLS and any(word in message for word in REFUSED) and now >= created + PATIENCE
-        last = (container.get("lastState") or {}).get("terminated") or {}
-        ended = f"it ended with exit code {last['exitCode']} ({last.get('reason', '')})" if "exitCode" in last else ""
-        yield Trouble(reason, _said(where, message or ended), reason in NEVER_HEALS or is_refused)
+def _of_waiting(where: str, waiting: JSON, last: JSON, has_waited: bool) -> Iterator[Trouble]:
+    reason, message = waiting.get("reason") or "", waiting.get("message") or ""
+    if reason in ("", *USUAL):
+        return
+    is_refused = reason in PULLS and any(word in message for word in REFUSED) and has_waited
+    said = "; ".join(filter(None, (message, _ended(last))))
+    yield Trouble(reason, _said(where, said), reason in NEVER_HEALS or is_refused or _is_futile(last, False))
+
+
+def _last_end(container: JSON) -> JSON:
+    return (container.get("lastState") or {}).get("terminated") or {}
+
+
+def _ended(end: JSON) -> str:
+    """How a container ended, in words; empty where it did not."""
+    if "exitCode" not in end:
+        return ""
+    told = ": ".join(filter(None, (end.get("reason"), end.get("message"))))
+    return f"it ended with exit code {end['exitCode']}{f' ({told})' if told else ''}"
+
+
+def _is_futile(end: JSON, is_last: bool) -> bool:
+    """Whether it would end the same way again: there is nothing to run, or it was the only try."""
+    return is_last or end.get("exitCode") in NOTHING_TO_RUN or end.get("reason") in CANNOT_RUN
 
 
 def _said(where: str, message: str | None) -> str:

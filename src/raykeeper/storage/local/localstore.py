@@ -21,11 +21,18 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from raykeeper.storage.backends.backend import StoreSettings
-from raykeeper.storage.errors import ObjectMissing, StoreRefused, StoreUnavailable
+from raykeeper.storage.errors import ObjectMissing, ObjectTooLarge, StoreRefused, StoreUnavailable
 from raykeeper.storage.files import write_whole_file
 from raykeeper.storage.local.beneath import opened_file, opened_folder, stat_file, sync
 from raykeeper.storage.local.walk import Walk
-from raykeeper.storage.store import Names, ObjectStat, ObjectStore, checked_key, checked_prefix
+from raykeeper.storage.store import (
+    OBJECT_LIMIT_BYTES,
+    Names,
+    ObjectStat,
+    ObjectStore,
+    checked_key,
+    checked_prefix,
+)
 
 T = TypeVar("T")
 Naming = Callable[[str, int, str, int], None]
@@ -70,12 +77,15 @@ class LocalStore(ObjectStore):
 
         await self._write(key, copy, _rename)
 
-    async def get(self, key: str) -> bytes:
+    async def get(self, key: str, limit_bytes: int = OBJECT_LIMIT_BYTES) -> bytes:
         def read() -> bytes:
             with opened_file(self._root, key) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read()
+                return file.read(min(limit_bytes, os.fstat(descriptor).st_size) + 1)
 
-        return await self._do(key, read)
+        data = await self._do(key, read)
+        if len(data) > limit_bytes:
+            raise ObjectTooLarge(self.describe(), key, limit_bytes)
+        return data
 
     async def read_range(self, key: str, offset: int, length: int) -> bytes:
         def read() -> bytes:
@@ -87,8 +97,10 @@ class LocalStore(ObjectStore):
     async def stat(self, key: str) -> ObjectStat:
         return await self._do(key, lambda: _object_stat(key, stat_file(self._root, key)))
 
-    async def get_file(self, key: str, path: Path) -> None:
+    async def get_file(self, key: str, path: Path, limit_bytes: int | None = None) -> None:
         size = (await self.stat(key)).size
+        if limit_bytes is not None and size > limit_bytes:
+            raise ObjectTooLarge(self.describe(), key, limit_bytes)
         starts = range(0, size, _COPIED_AT_ONCE)
         await write_whole_file(path, (await self.read_range(key, start, _COPIED_AT_ONCE) for start in starts))
 

@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 from raykeeper.logs import Log
 from raykeeper.storage.backends.backend import StoreSettings
-from raykeeper.storage.errors import BucketMissing, ObjectMissing
+from raykeeper.storage.errors import BucketMissing, ObjectMissing, ObjectTooLarge
 from raykeeper.storage.files import file_chunks, write_whole_file
 from raykeeper.storage.patience import Patience
 from raykeeper.storage.remote.buckets import BucketMaker
 from raykeeper.storage.remote.calls import Calls, NotOffered, PastTheEnd, ThereAlready
 from raykeeper.storage.remote.failures import Meaning
 from raykeeper.storage.remote.operators import PART_BYTES, Operators
-from raykeeper.storage.store import Names, ObjectStat, ObjectStore, checked_key, checked_prefix
+from raykeeper.storage.store import (
+    OBJECT_LIMIT_BYTES,
+    Names,
+    ObjectStat,
+    ObjectStore,
+    checked_key,
+    checked_prefix,
+)
 
 if TYPE_CHECKING:
     from opendal.types import Metadata
@@ -26,6 +33,9 @@ T = TypeVar("T")
 
 log = Log("raykeeper.storage")
 
+_PIECE_BYTES = 1 << 20
+_NOT_SENT = "error sending request"
+"""All that files of opendal tell of a connection that failed, whether it was refused or had no address."""
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -39,7 +49,7 @@ class RemoteStore(ObjectStore):
         self._operators = operators
         self._patience = patience
         self._bucket_maker = bucket_maker
-        self._calls = Calls(settings, patience, operators.errors)
+        self._calls = Calls(settings, patience, operators.file_errors)
         self._can_start_after = operators.reading.capability().list_with_start_after
         self._has_seen_bucket = False
         self._has_made_bucket = False
@@ -86,12 +96,35 @@ class RemoteStore(ObjectStore):
             await self._write(key, len(data), attempt)
         except ThereAlready:
             # What is there may be our own earlier attempt, whose answer was lost.
-            return attempts > 1 and await self.find(key) == data
+            return attempts > 1 and await self._is_ours(key, data)
         return True
 
-    async def get(self, key: str) -> bytes:
+    async def _is_ours(self, key: str, data: bytes) -> bool:
+        try:
+            return await self.find(key, len(data)) == data
+        except ObjectTooLarge:
+            return False
+
+    async def get(self, key: str, limit_bytes: int = OBJECT_LIMIT_BYTES) -> bytes:
         checked_key(key)
-        return await self._read(key, lambda: self._operators.reading.read(key))
+        return await self._read(key, lambda: self._read_whole(key, limit_bytes))
+
+    async def _read_whole(self, key: str, limit_bytes: int) -> bytes:
+        """In pieces, as they come: opendal would take all of an object into memory, however large it is."""
+        data = bytearray()
+        file = await self._operators.reading.open(key, "rb")
+        try:
+            while piece := await file.read(_PIECE_BYTES):
+                data += piece
+                if len(data) > limit_bytes:
+                    raise ObjectTooLarge(self.describe(), key, limit_bytes)
+        except OSError as exc:
+            if _NOT_SENT in str(exc):
+                await self._operators.reading.stat(key)  # fails the same way, and says why
+            raise
+        finally:
+            await file.close()
+        return bytes(data)
 
     async def read_range(self, key: str, offset: int, length: int) -> bytes:
         checked_key(key)
@@ -145,8 +178,10 @@ class RemoteStore(ObjectStore):
         else:
             await self._with_bucket(lambda: self._upload(key, path, size))
 
-    async def get_file(self, key: str, path: Path) -> None:
+    async def get_file(self, key: str, path: Path, limit_bytes: int | None = None) -> None:
         size = (await self.stat(key)).size
+        if limit_bytes is not None and size > limit_bytes:
+            raise ObjectTooLarge(self.describe(), key, limit_bytes)
         starts = range(0, size, PART_BYTES)
         parts = (await self._read_exactly(key, start, min(PART_BYTES, size - start)) for start in starts)
         await write_whole_file(path, parts)

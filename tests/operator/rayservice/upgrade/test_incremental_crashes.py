@@ -1,147 +1,108 @@
 """Incremental upgrades and rollbacks, stopped after every single write of the operator and gone on with by the next.
 
 The end is the same, no cluster is made twice, and at no moment does a cluster get traffic that it has no capacity for.
-Some forty upgrades with real intervals take minutes, so this is part of `make soak`.
+Some hundred upgrades with real intervals take minutes, so this is part of `make soak`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
 
 import pytest
 
 from bed.control_plane import ControlPlane
-from raykeeper.api.meta import JSON, Object
-from raykeeper.operator.kinds import WATCHED_RAYCLUSTERS
-from support.conditions import eventually
-from support.crashes import CrashAfter
-from support.gateway_scene import AUTOSCALED, OTHER, WITH_GATEWAYS, GatewayScene, a_gateway_scene, a_routed_service
-from support.operating import Given, Operator, operating_each
+from raykeeper.api.meta import JSON, ObjectKey
+from support.gateway_scene import (
+    AUTOSCALED,
+    GATEWAY_OBJECTS,
+    OTHER,
+    ROUTE_OBJECTS,
+    THIRD,
+    WITH_GATEWAYS,
+    GatewayScene,
+    a_gateway_scene,
+    a_routed_service,
+    a_strategy,
+)
+from support.raycluster_scene import CLUSTERS
 from support.rayservice_scene import a_serve_config
+from support.service_crashes import Portrait, Story, ends_of, writes_of
 
-pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("kwok", "ray_crds")]
-AT_ONCE = 12
-"""Interruptions that are played side by side, under one operator: each waits most of the time."""
-MOST_WRITES = 72
-PATIENCE = 300.0
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900), pytest.mark.usefixtures("kwok", "ray_crds")]
+THE_USERS: Final[JSON] = {
+    "apiVersion": "gateway.networking.k8s.io/v1",
+    "kind": "HTTPRoute",
+    "metadata": {"name": "shop"},
+    "spec": {"parentRefs": [{"name": "shared"}], "rules": [{"backendRefs": [{"name": "web-serve-svc", "port": 8000}]}]},
+}
 
-
-async def is_upgraded(scene: GatewayScene) -> None:
-    await scene.patch(rayClusterConfig=OTHER, serveConfigV2=a_serve_config("search"))
-
-
-async def is_approved(scene: GatewayScene) -> None:
-    await scene.annotate(approve_upgrade=await scene.pending())
-
-
-async def is_taken_back(scene: GatewayScene) -> None:
-    await scene.patch(rayClusterConfig=AUTOSCALED, serveConfigV2=a_serve_config("shop"))
+Deed = Callable[[GatewayScene], Awaitable[None]]
+Question = Callable[[GatewayScene], Awaitable[bool]]
+Shares = tuple[tuple[int, int], tuple[int, int]]
 
 
-async def serves_alone(scene: GatewayScene, application: str) -> bool:
+def applied(held_at: int, **annotations: str) -> Deed:
+    """A service whose upgrades wait with so much of the traffic."""
+    given = {f"raykeeper.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return lambda scene: scene.apply(a_routed_service(given | {"raykeeper.io/pause-upgrade-at": str(held_at)}))
+
+
+def patched(config: JSON, application: str) -> Deed:
+    return lambda scene: scene.patch(rayClusterConfig=config, serveConfigV2=a_serve_config(application))
+
+
+async def serves_alone(scene: GatewayScene, application: str, route: str = "web-httproute") -> bool:
     """Whether all is settled: one cluster, with the application, all of the capacity and all of the traffic."""
     status, clusters = await scene.status(), await scene.clusters()
     active: JSON = status.get("activeServiceStatus", {})
     name = active.get("rayClusterName", "")
     if set(clusters) != {name} or set(active.get("applicationStatuses", {})) != {application} or await scene.pending():
         return False
-    is_told = await scene.shares() == ((100, 100), (-1, -1)) and await scene.weights() == {name: 100}
+    is_told = await scene.shares() == ((100, 100), (-1, -1)) and await scene.weights(route) == {name: 100}
     is_taken = {one["type"]: one["status"] for one in status["conditions"]}.get("GatewayReady") == "True"
     return is_told and is_taken and await scene.selected() == name and scene.capacities(name)[-1] == 100
 
 
-@dataclass(frozen=True)
-class Story:
-    """An upgrade that is held somewhere, what is changed then, and how one knows that the change is done."""
-
-    held_at: int
-    held: tuple[tuple[int, int], tuple[int, int]]
-    change: Callable[[GatewayScene], Awaitable[None]]
-    serves: str
-    """The application in the end."""
+async def is_held(scene: GatewayScene, shares: Shares) -> bool:
+    """Also written to the HTTPRoute, and taken by Serve: nothing of before is left to do."""
+    new = await scene.pending()
+    is_routed = (await scene.weights()).get(new) == shares[1][1]
+    is_said = is_routed and await scene.shares() == shares
+    return is_said and scene.capacities(new)[-1:] == [shares[1][0]]
 
 
-STORIES = {
-    "upgrade": Story(0, ((100, 100), (50, 0)), is_approved, serves="search"),
-    "rollback": Story(60, ((50, 40), (100, 60)), is_taken_back, serves="shop"),
-}
+async def is_approved(scene: GatewayScene) -> None:
+    await scene.annotate(approve_upgrade=await scene.pending())
 
 
-@dataclass
-class Play:
-    """One interruption."""
-
-    scene: GatewayScene
-    fence: CrashAfter
-    made: set[str] = field(default_factory=set)
-    """Uids of all clusters that ever were."""
-
-    async def is_served(self, application: str) -> bool:
-        return await serves_alone(self.scene, application)
-
-    async def is_held(self, story: Story) -> bool:
-        """Also written to the HTTPRoute, and taken by Serve: nothing of before is left to do."""
-        new = await self.scene.pending()
-        is_routed = (await self.scene.weights()).get(new) == story.held_at
-        is_said = is_routed and await self.scene.shares() == story.held
-        return is_said and self.scene.capacities(new)[-1:] == [story.held[1][0]]
-
-    async def is_over(self, story: Story) -> bool:
-        return self.fence.is_spent or await self.is_served(story.serves)
+async def breaks(scene: GatewayScene) -> None:
+    scene.head(await scene.pending()).state = "UNHEALTHY"
 
 
-@contextlib.asynccontextmanager
-async def operated(plays: Sequence[Play], *, is_fenced: bool = False) -> AsyncIterator[Operator]:
-    """One operator over all namespaces, each with its own heads, and with its own crash."""
-    each: dict[str, Given] = {one.scene.namespace: Given(heads_at=one.scene.heads.url_of) for one in plays}
-    if is_fenced:
-        each = {one.scene.namespace: Given(**each[one.scene.namespace], fence=one.fence) for one in plays}
-    by_namespace = {one.scene.namespace: one for one in plays}
-
-    def note(_old: Object | None, new: Object | None) -> None:
-        if new is not None and new.metadata.namespace in by_namespace:
-            by_namespace[new.metadata.namespace].made.add(new.metadata.uid)
-
-    async with operating_each(plays[0].scene.plane.admin_kubeconfig, each, api_server=WITH_GATEWAYS) as operator:
-        operator.informers.of(WATCHED_RAYCLUSTERS).on_change(note)
-        yield operator
+async def loses_the_old_cluster(scene: GatewayScene) -> None:
+    await scene.kube.delete(CLUSTERS, ObjectKey(scene.namespace, await scene.active()))
 
 
-async def all_are(plays: Sequence[Play], question: Callable[[Play], Awaitable[bool]]) -> None:
-    """What is asked for stays so once it is: one after the other is waited for."""
-    for one in plays:
-        await eventually(functools.partial(question, one), seconds=PATIENCE)
+async def is_suspended(scene: GatewayScene) -> None:
+    await scene.patch(suspend=True)
 
 
-async def play(plane: ControlPlane, story: Story, numbers: Sequence[int]) -> list[tuple[bool, dict[str, Any]]]:
-    """Of each number of writes: whether it was not interrupted, and how it ended."""
-    async with contextlib.AsyncExitStack() as stack:
-        scenes = [await stack.enter_async_context(a_gateway_scene(plane)) for _ in numbers]
-        plays = [Play(scene, CrashAfter(writes)) for scene, writes in zip(scenes, numbers, strict=True)]
-        for scene in scenes:
-            await scene.apply(a_routed_service({"raykeeper.io/pause-upgrade-at": str(story.held_at)}))
-        async with operated(plays):
-            await all_are(plays, lambda one: one.is_served("shop"))
-            for scene in scenes:
-                await is_upgraded(scene)
-            await all_are(plays, lambda one: one.is_held(story))
-        watching = asyncio.gather(*(watch_weights(scene) for scene in scenes))
-        for scene in scenes:
-            await story.change(scene)
-        async with operated(plays, is_fenced=True):
-            await all_are(plays, lambda one: one.is_over(story))
-        async with operated(plays):
-            await all_are(plays, lambda one: one.is_served(story.serves))
-        assert not watching.done(), watching.exception()
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-        assert [len(one.made) for one in plays] == [2] * len(plays)
-        return [(not one.fence.is_spent, await portrait(one.scene)) for one in plays]
+async def has_suspended(scene: GatewayScene) -> bool:
+    is_said = (await scene.condition("Suspended")).get("status") == "True" and not await scene.clusters()
+    left = [
+        *await scene.kube.list(GATEWAY_OBJECTS, scene.namespace),
+        *await scene.kube.list(ROUTE_OBJECTS, scene.namespace),
+    ]
+    return is_said and not left
+
+
+async def attaches(scene: GatewayScene) -> None:
+    await scene.kube.create(ROUTE_OBJECTS, THE_USERS, scene.namespace)
+    await scene.patch(upgradeStrategy=a_strategy(httpRouteName="shop"), rayClusterConfig=OTHER)
+    await scene.annotate(pause_upgrade_at="")
 
 
 async def watch_weights(scene: GatewayScene) -> None:
@@ -156,8 +117,7 @@ async def watch_weights(scene: GatewayScene) -> None:
         await asyncio.sleep(0.5)
 
 
-async def portrait(scene: GatewayScene) -> dict[str, Any]:
-    """What must be the same in the end."""
+async def portrait(scene: GatewayScene) -> Portrait:
     conditions = (await scene.status())["conditions"]
     active, found = await scene.active(), await scene.services()
     ours = ("web-head-svc", "web-serve-svc", f"{active}-serve-svc")  # of the other cluster some may still have to go
@@ -165,14 +125,42 @@ async def portrait(scene: GatewayScene) -> dict[str, Any]:
     return {"conditions": {(one["type"], one["status"], one["reason"]) for one in conditions}, "services": services}
 
 
-@pytest.mark.timeout(900)
+def a_story(*before: tuple[Deed, Question], change: Deed, is_done: Question, **fields: Any) -> Story[GatewayScene]:
+    usual: dict[str, Any] = {"clusters": 2, "watch": watch_weights}
+    return Story(
+        a_gateway_scene, before, change, is_done, portrait=portrait, api_server=WITH_GATEWAYS, **usual | fields
+    )
+
+
+SHOP, SEARCH = partial(serves_alone, application="shop"), partial(serves_alone, application="search")
+UPGRADED: Final = patched(OTHER, "search")
+BEGUN: Final = (UPGRADED, partial(is_held, shares=((100, 100), (50, 0))))
+HALF_WAY: Final = (UPGRADED, partial(is_held, shares=((50, 40), (100, 60))))
+
+STORIES: Final[dict[str, Story[GatewayScene]]] = {
+    "upgrade": a_story((applied(0), SHOP), BEGUN, change=is_approved, is_done=SEARCH),
+    "rollback": a_story((applied(60), SHOP), HALF_WAY, change=patched(AUTOSCALED, "shop"), is_done=SHOP),
+    "rollback of what does not work": a_story(
+        (applied(60, rollback_unhealthy="true"), SHOP), HALF_WAY, change=breaks, is_done=SHOP
+    ),
+    "third spec": a_story(
+        (applied(60), SHOP),
+        HALF_WAY,
+        change=patched(THIRD, "find"),
+        is_done=partial(is_held, shares=((50, 40), (100, 60))),
+        clusters=3,
+        watch=None,  # at times the weights are those of the third, and not of the second
+    ),
+    "lost old cluster": a_story(
+        (applied(60), SHOP), HALF_WAY, change=loses_the_old_cluster, is_done=SEARCH, watch=None
+    ),
+    "suspension": a_story((applied(60), SHOP), HALF_WAY, change=is_suspended, is_done=has_suspended, watch=None),
+    "another route": a_story(
+        (applied(0), SHOP), change=attaches, is_done=partial(serves_alone, application="shop", route="shop")
+    ),
+}
+
+
 @pytest.mark.parametrize("name", STORIES)
 async def test_the_end_is_the_same_wherever_the_operator_was_stopped(name: str, gateway_crds: ControlPlane) -> None:
-    ends: list[tuple[bool, dict[str, Any]]] = []
-    while not any(is_undisturbed for is_undisturbed, _ in ends):
-        assert len(ends) < MOST_WRITES, "it never ends"
-        ends += await play(gateway_crds, STORIES[name], range(len(ends), len(ends) + AT_ONCE))
-    undisturbed = next(number for number, (is_undisturbed, _) in enumerate(ends) if is_undisturbed)
-    for writes, (_, end) in enumerate(ends):
-        assert end == ends[undisturbed][1], f"stopped after {writes} writes"
-    assert undisturbed >= 5, "the writes that the test is about were not made"
+    assert writes_of(await ends_of(gateway_crds, STORIES[name])) >= 5, "the writes that the test is about were not made"

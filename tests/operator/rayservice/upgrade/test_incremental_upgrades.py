@@ -229,6 +229,43 @@ async def test_traffic_comes_back_at_once_from_a_new_cluster_that_died(scene: Ga
         assert await scene.has_ended() == old
 
 
+async def test_an_upgrade_whose_requests_fail_is_rolled_back_and_not_tried_again(scene: GatewayScene) -> None:
+    asked = {"raykeeper.io/pause-upgrade-at": "60", "raykeeper.io/rollback-error-percent": "5"}
+    await scene.apply(a_routed_service(asked))
+    async with scene.operating():
+        old = await scene.has_ended()
+        await scene.patch(rayClusterConfig=OTHER)
+        new = await scene.has_pending()
+        scene.head(new).requests = {200: 96, 500: 4, 404: 300}
+        await scene.has_shares((50, 40), (100, 60))
+        assert not await scene.condition("RollbackInProgress")
+        scene.head(new).requests = {200: 150, 500: 40, 404: 300}
+        await scene.has_clusters(old)
+        assert await scene.has_ended() == old
+        cause = "requests were answered with an error of the server, and 5 % are allowed"
+        await scene.says("RollbackInProgress", "False", cause, reason="PendingClusterUnhealthy")
+        assert cause in (await scene.is_told("RolledBackUnhealthyUpgrade"))["note"]
+        assert set(await scene.clusters()) == {old}
+
+
+@pytest.mark.parametrize("dies", ["old", "new"])
+async def test_no_request_goes_to_a_cluster_that_answers_nobody(dies: str, scene: GatewayScene) -> None:
+    await scene.apply(a_routed_service({"raykeeper.io/pause-upgrade-at": "60"}))
+    async with scene.operating():
+        old = await scene.has_ended()
+        await scene.patch(rayClusterConfig=OTHER)
+        new = await scene.has_pending()
+        await scene.has_weights({old: 40, new: 60})
+        dead = old if dies == "old" else new
+        scene.head(dead).is_proxy_healthy = False
+        await scene.has_weights({old: 0, new: 100} if dead == old else {old: 100, new: 0})
+        await scene.says("UpgradeInProgress", "True", f"no pod of {dead} takes requests")
+        scene.head(dead).is_proxy_healthy = True
+        await scene.has_weights({old: 40, new: 60})
+        await scene.annotate(approve_upgrade=new)
+        assert await scene.has_ended(other_than=old) == new
+
+
 async def test_an_old_cluster_that_somebody_deletes_leaves_all_to_the_new_one(scene: GatewayScene) -> None:
     await scene.apply(a_routed_service({"raykeeper.io/pause-upgrade-at": "60"}))
     async with scene.operating():
@@ -305,7 +342,8 @@ THE_USERS: JSON = {
 
 
 async def test_a_route_of_the_user_keeps_all_but_our_weights(scene: GatewayScene) -> None:
-    await scene.apply(a_routed_service({"raykeeper.io/http-route-name": "shop", "raykeeper.io/pause-upgrade-at": "50"}))
+    strategy = a_strategy(httpRouteName="shop")
+    await scene.apply(a_routed_service({"raykeeper.io/pause-upgrade-at": "50"}, upgradeStrategy=strategy))
     async with scene.operating():
         await scene.says("GatewayReady", "False", "HTTPRoute shop is not there")
         before = (await scene.kube.create(ROUTE_OBJECTS, THE_USERS, scene.namespace))["spec"]
@@ -338,6 +376,22 @@ async def test_a_route_of_the_user_keeps_all_but_our_weights(scene: GatewayScene
         ]
         assert after["spec"]["rules"][0] == before["rules"][0]
         assert after["spec"]["rules"][1]["filters"] == before["rules"][1]["filters"]
+
+
+async def test_our_route_is_kept_when_the_user_names_his_own_until_he_deletes_it(scene: GatewayScene) -> None:
+    await scene.apply(a_routed_service())
+    async with scene.operating():
+        old = await scene.has_ended()
+        await scene.kube.create(ROUTE_OBJECTS, THE_USERS, scene.namespace)
+        await scene.patch(upgradeStrategy=a_strategy(httpRouteName="shop"))
+        await scene.patch(rayClusterConfig=OTHER)
+        new = await scene.has_ended(other_than=old)
+        rules = (await scene.kube.get(ROUTE_OBJECTS, ObjectKey(scene.namespace, "shop")))["spec"]["rules"]
+        assert rules[1]["backendRefs"][0]["name"] == f"{new}-serve-svc"
+        await scene.kube.delete(ROUTE_OBJECTS, ObjectKey(scene.namespace, "web-httproute"))
+        await scene.patch(rayClusterConfig=AUTOSCALED)
+        await scene.serves(other_than=new)
+        assert {one["metadata"]["name"] for one in await scene.kube.list(ROUTE_OBJECTS, scene.namespace)} == {"shop"}
 
 
 async def test_what_a_user_adds_to_our_route_stays_and_weights_are_put_back(scene: GatewayScene) -> None:

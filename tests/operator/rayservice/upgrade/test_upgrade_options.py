@@ -47,6 +47,8 @@ def test_options_that_make_sense_are_a_pace() -> None:
         ({"gatewayClassName": ""}, "kubectl get gatewayclasses"),
         ({"gatewayClassName": "Not A Name"}, "kubectl get gatewayclasses"),
         ({"gatewayClassName": "a" * 254}, "kubectl get gatewayclasses"),
+        ({"httpRouteName": "../web"}, "use the name of an HTTPRoute in the same namespace"),
+        ({"httpRouteName": ""}, "use the name of an HTTPRoute in the same namespace"),
     ],
     ids=str,
 )
@@ -64,7 +66,6 @@ def test_options_that_make_no_sense_are_refused_and_move_nothing(options: JSON, 
         {"raykeeper.io/pause-upgrade-at": "²"},
         {"raykeeper.io/pause-upgrade-at": "a few"},
         {"raykeeper.io/rollback-unhealthy": "yes"},
-        {"raykeeper.io/http-route-name": "../web"},
     ],
     ids=str,
 )
@@ -83,7 +84,7 @@ def test_what_the_strategy_needs_is_asked_for() -> None:
 
 
 def test_a_route_of_the_user_needs_no_class() -> None:
-    assert told(a_stepwise_service({"raykeeper.io/http-route-name": "shop"}, gatewayClassName="")) == ""
+    assert told(a_stepwise_service(httpRouteName="shop", gatewayClassName="")) == ""
 
 
 def test_a_config_that_cannot_be_kept_is_refused() -> None:

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from raykeeper.api.meta import JSON
-from raykeeper.api.rayservice import AppStatus, RayService
+from raykeeper.api.rayservice import RayService
 from raykeeper.operator.rayservice.facts import (
     AdoptCluster,
     CreateCluster,
     DeleteCluster,
     DeleteRouting,
-    Facts,
     MarkReplaced,
     MarkRolledBack,
     Phase,
@@ -27,46 +26,10 @@ from raykeeper.operator.rayservice.plan import phase_of, plan
 from raykeeper.operator.rayservice.serve_config import parse_serve_config, unpacked
 from raykeeper.operator.rayservice.status import status_of, without_promotion
 from raykeeper.operator.rayservice.upgrade.routes import RoutingFacts
-from raykeeper.operator.rayservice.upgrade.steps import UNDIVIDED, Pace, Shares
+from raykeeper.operator.rayservice.upgrade.steps import UNDIVIDED, Shares
 from raykeeper.operator.rayservice.versions import Match
-from support.rayservice_facts import NOW, RUNNING, a_cluster, a_service, ago, facts
-
-PACE = Pace(step=10, interval=timedelta(seconds=30), surge=20)
-STRATEGY: JSON = {"type": "NewClusterWithIncrementalUpgrade"}
-OLD = a_cluster("a", Match.DIFFERENT)
-NEW = a_cluster("b")
-BROKEN = replace(RUNNING, applications={"shop": AppStatus("UNHEALTHY")})
-
-
-def upgrading(
-    active: tuple[int, int] = (80, 70), pending: tuple[int, int] = (40, 30), moved: float | None = 60
-) -> RayService:
-    """From a to b; capacity and traffic of each."""
-    status = {
-        "activeServiceStatus": {"rayClusterName": "a", "targetCapacity": active[0], "trafficRoutedPercent": active[1]},
-        "pendingServiceStatus": {
-            "rayClusterName": "b",
-            "targetCapacity": pending[0],
-            "trafficRoutedPercent": pending[1],
-        },
-    }
-    if moved is not None:
-        status["pendingServiceStatus"]["lastTrafficMigratedTime"] = ago(moved)
-    return a_service("a", "b", status=status, upgradeStrategy=STRATEGY)
-
-
-def stepwise(service: RayService, *clusters: Any, waits: str = "", **given: Any) -> Facts:
-    """Where the gateway sends traffic as the status says."""
-    both = (service.status.active_service_status, service.status.pending_service_status)
-    there = {one.name for one in clusters}
-    weights = {one.ray_cluster_name: one.traffic_routed_percent or 0 for one in both if one.ray_cluster_name in there}
-    usual: dict[str, Any] = {
-        "is_stepwise": True,
-        "pace": PACE,
-        "goal": "goal",
-        "routing": RoutingFacts(True, waits, weights),
-    }
-    return facts(*clusters, **(usual | given))
+from support.rayservice_facts import NOW, RUNNING, a_service, ago, facts
+from support.upgrade_facts import BROKEN, NEW, OLD, PACE, STRATEGY, stepwise, upgrading
 
 
 def taken(service: RayService, *clusters: Any, **given: Any) -> Plan:
@@ -108,6 +71,37 @@ def test_traffic_stays_while_something_is_missing(new: Any, waits: str, cause: s
     step = taken(upgrading(), OLD, new, waits=waits)
     assert step.shares == Shares(80, 40, 30, NOW - timedelta(seconds=60))
     assert cause in step.told
+
+
+@pytest.mark.parametrize("paused", [None, 30])
+@pytest.mark.parametrize(
+    ("old", "new", "weights", "dead"),
+    [
+        (OLD, replace(NEW, ready_pods=0), (100, 0), "b"),
+        (replace(OLD, ready_pods=0), NEW, (0, 100), "a"),
+        (replace(OLD, ready_pods=0), replace(NEW, ready_pods=0), (70, 30), ""),
+    ],
+    ids=["new", "old", "both"],
+)
+def test_a_cluster_that_answers_nobody_gets_no_request_while_the_other_does(
+    old: Any, new: Any, weights: tuple[int, int], dead: str, paused: int | None
+) -> None:
+    service = upgrading()
+    there = replace(stepwise(service, old, new), pace=replace(PACE, pause_at=paused))
+    step = plan(service, there, NOW)
+    assert RouteTraffic((("a", weights[0]), ("b", weights[1]))) in step.actions
+    assert PointServices("a", "b" if dead == "a" else "") in step.actions
+    assert step.look_at is not None or not dead
+    assert step.shares is not None
+    assert step.shares.traffic == 30, "what was reached is not lost"
+    assert (f"no pod of {dead} takes requests" in step.told) is bool(dead)
+
+
+@pytest.mark.parametrize("traffic", [0, 100])
+def test_a_cluster_that_has_no_share_gets_no_request(traffic: int) -> None:
+    service = upgrading((100, 100 - traffic), (100, traffic))
+    dead = (replace(OLD, ready_pods=0), NEW) if traffic == 0 else (OLD, replace(NEW, ready_pods=0))
+    assert RouteTraffic((("a", 100 - traffic), ("b", traffic))) in taken(service, *dead).actions
 
 
 def test_traffic_stays_while_the_route_has_other_weights() -> None:
@@ -175,7 +169,7 @@ def test_a_broken_new_cluster_is_rolled_back_where_the_user_wants_it() -> None:
     broken = replace(NEW, serve=BROKEN)
     assert not taken(upgrading(), OLD, broken).is_rollback
     noted = taken(upgrading(), OLD, broken, rolls_back_unhealthy=True)
-    assert MarkRolledBack("a", "goal") in noted.actions
+    assert MarkRolledBack("a", "goal", "Serve says that an application on b does not work") in noted.actions
     marked = replace(OLD, rolled_back="goal")
     assert taken(upgrading(), marked, broken, rolls_back_unhealthy=True).is_rollback
     assert taken(upgrading(), marked, NEW).is_rollback, "also when it recovers: somebody should look"

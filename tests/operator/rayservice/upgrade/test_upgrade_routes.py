@@ -25,8 +25,8 @@ from raykeeper.operator.rayservice.upgrade.routes import (
 from support.rayservice_facts import a_service
 
 SERVICE = a_service()
-OLD = Backend("web-aaaaa-serve-svc", 75, (8000, 8001))
-NEW = Backend("web-bbbbb-serve-svc", 25, (8000, 8001))
+OLD = Backend("web-bbbbb-serve-svc", 75, (8000, 8001))
+NEW = Backend("web-ccccc-serve-svc", 25, (8000, 8001))
 
 
 def names(rules: list[JSON]) -> list[list[tuple[str, int]]]:
@@ -40,7 +40,7 @@ def stored(route: JSON, **spec: Any) -> JSON:
 def test_a_route_as_we_made_it_has_not_drifted() -> None:
     route = stored(desired_route(SERVICE, [OLD, NEW]))
     assert route_drift(SERVICE, route, [OLD, NEW], is_attached=False) is None
-    assert weights_of(SERVICE, route) == {"web-aaaaa": 75, "web-bbbbb": 25}
+    assert weights_of(SERVICE, route) == {"web-bbbbb": 75, "web-ccccc": 25}
 
 
 def test_weights_are_written_to_the_route_that_was_looked_at() -> None:
@@ -49,7 +49,7 @@ def test_weights_are_written_to_the_route_that_was_looked_at() -> None:
     assert drift is not None
     assert drift.body["metadata"] == {"resourceVersion": "7"}
     assert drift.body["spec"].keys() == {"rules"}
-    assert names(drift.body["spec"]["rules"]) == [[("web-aaaaa-serve-svc", 75), ("web-bbbbb-serve-svc", 25)]]
+    assert names(drift.body["spec"]["rules"]) == [[("web-bbbbb-serve-svc", 75), ("web-ccccc-serve-svc", 25)]]
 
 
 def test_a_route_that_lost_our_gateway_gets_it_back_beside_the_users() -> None:
@@ -71,7 +71,7 @@ def test_our_backends_stand_where_ours_stood_in_every_rule() -> None:
     ]
     before = copy.deepcopy(rules)
     written = weighted_rules(SERVICE, rules, [OLD, NEW])
-    both = [("web-aaaaa-serve-svc", 75), ("web-bbbbb-serve-svc", 25)]
+    both = [("web-bbbbb-serve-svc", 75), ("web-ccccc-serve-svc", 25)]
     assert names(written) == [[("shadow", 5)], [("shadow", 5), *both], both, []]
     assert [(one["port"], one["filters"]) for one in written[2]["backendRefs"]] == [(8001, ours["filters"])] * 2
     assert weighted_rules(SERVICE, written, [OLD, NEW]) == written
@@ -81,7 +81,7 @@ def test_our_backends_stand_where_ours_stood_in_every_rule() -> None:
 def test_a_route_without_our_backends_gets_them_in_the_first_rule_that_leads_nowhere() -> None:
     redirect: JSON = {"filters": [{"type": "RequestRedirect"}]}
     rules: list[JSON] = [{"backendRefs": [{"name": "other"}]}, redirect, {"matches": []}, {}]
-    ours = [("web-aaaaa-serve-svc", 75)]
+    ours = [("web-bbbbb-serve-svc", 75)]
     assert names(weighted_rules(SERVICE, rules, [OLD])) == [[("other", 1)], [], ours, []]
     assert names(weighted_rules(SERVICE, [], [OLD])) == [ours]
 
@@ -96,11 +96,12 @@ def test_a_route_that_leads_elsewhere_stays_as_it_is_and_says_so() -> None:
 @pytest.mark.parametrize(
     "reference",
     [
-        {"name": "web-aaaaa-serve-svc", "namespace": "elsewhere"},
-        {"name": "web-aaaaa-serve-svc", "kind": "ServiceImport", "group": "multicluster.x-k8s.io"},
-        {"name": "web-shop-aaaaa-serve-svc"},
-        {"name": "webaaaaa-serve-svc"},
-        {"name": "web-aaaaa"},
+        {"name": "web-bbbbb-serve-svc", "namespace": "elsewhere"},
+        {"name": "web-bbbbb-serve-svc", "kind": "ServiceImport", "group": "multicluster.x-k8s.io"},
+        {"name": "web-shop-bbbbb-serve-svc"},
+        {"name": "web-large-serve-svc"},
+        {"name": "webbbbbb-serve-svc"},
+        {"name": "web-bbbbb"},
     ],
     ids=str,
 )
@@ -162,14 +163,14 @@ def test_a_route_works_once_a_gateway_took_it_as_it_is() -> None:
 
 
 def test_a_backend_tells_its_cluster() -> None:
-    assert cluster_of("web", "web-aaaaa-serve-svc") == "web-aaaaa"
+    assert cluster_of("web", "web-bbbbb-serve-svc") == "web-bbbbb"
     assert cluster_of("web", "web-serve-svc") == ""
-    assert cluster_of("web", "web-aaaaaa-serve-svc") == ""
-    assert cluster_of("web-a", "web-aaaaa-serve-svc") == ""
+    assert cluster_of("web", "web-bbbbba-serve-svc") == ""
+    assert cluster_of("web-a", "web-bbbbb-serve-svc") == ""
 
 
 def test_a_change_of_a_route_concerns_the_services_behind_it() -> None:
-    rules = [{"backendRefs": [{"name": "web-aaaaa-serve-svc"}, {"name": "cdn"}]}, {}]
+    rules = [{"backendRefs": [{"name": "web-bbbbb-serve-svc"}, {"name": "cdn"}]}, {}]
     route = Object(ObjectMeta(name="r", namespace="ns"), msgspec.Raw(msgspec.json.encode({"rules": rules})))
     assert ObjectKey("ns", "web") in set(carried_services(route))
     assert list(carried_services(Object(ObjectMeta(name="r", namespace="ns")))) == []

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from raykeeper.api import labels, names
 from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.errors import InvalidSpec
-from raykeeper.operator.raycluster.children import auth_secret, ingress, rbac, route, storage
+from raykeeper.operator.raycluster.children import auth_secret, history_account, ingress, rbac, route, storage
 from raykeeper.operator.schedulers.pod_groups import pod_group_drift
 from raykeeper.operator.shared import features, services
 from raykeeper.operator.shared.children.drift import Drift
 from raykeeper.operator.shared.children.keys import ChildKey, child_key
 from raykeeper.operator.shared.children.service_drift import service_drift
+from raykeeper.operator.shared.history import History
 from raykeeper.operator.shared.owner import Owner
 from raykeeper.operator.shared.service_ports import serve_ports
 
@@ -28,6 +29,8 @@ class ChildSettings:
     """Whether a head service of type ClusterIP has no address of its own."""
     uses_routes: bool = False
     """Whether a Route of OpenShift stands in for the Ingress."""
+    history: History = field(default_factory=History)
+    """What clusters get that ask for history by an annotation."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,15 @@ class Children:
         return frozenset(child_key(child) for child in self.desired)
 
 
-def desired_children(cluster: RayCluster, settings: ChildSettings, random_bytes: bytes) -> Children:
-    """Every child but the pods. The random bytes become the cluster's token, where the Secret has to be made."""
-    before = [*_rbac(cluster), *_door(cluster, settings), *_secret(cluster, random_bytes)]
+def desired_children(
+    cluster: RayCluster, settings: ChildSettings, random_bytes: bytes, pull_secrets: Sequence[JSON] = ()
+) -> Children:
+    """Every child but the pods. The random bytes become the cluster's token, where the Secret has to be made.
+
+    `pull_secrets`: of the accounts that pods would have without one for their history, where that has to be made.
+    """
+    before = [*_rbac(cluster), *history_account.history_children(cluster, settings.history, pull_secrets)]
+    before += [*_door(cluster, settings), *_secret(cluster, random_bytes)]
     before.append(services.desired_head_service(cluster, headless=settings.headless_head_service))
     if features.needs_headless_worker_service(cluster.spec):
         before.append(services.desired_headless_worker_service(cluster))
@@ -91,6 +100,7 @@ def _claim(cluster: RayCluster) -> Iterator[JSON]:
 
 
 _DRIFTS: Final[dict[str, Callable[[JSON, JSON], Drift]]] = {
+    "ServiceAccount": history_account.account_drift,
     "Role": rbac.role_drift,
     "RoleBinding": rbac.role_binding_drift,
     "Ingress": ingress.ingress_drift,
@@ -116,7 +126,7 @@ def child_drift(owner: Owner, desired: JSON, actual: JSON) -> Drift:
     if desired["kind"] == "PersistentVolumeClaim":
         return storage.claim_drift(owner, desired, actual)
     rule = _DRIFTS.get(desired["kind"])
-    return rule(desired, actual) if rule else None  # a ServiceAccount is used as it is
+    return rule(desired, actual) if rule else None
 
 
 def child_problems(owner: Owner, children: Children, actual: Mapping[ChildKey, JSON]) -> list[InvalidSpec]:

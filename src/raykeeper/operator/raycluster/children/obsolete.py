@@ -15,6 +15,7 @@ from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.api.rayservice import RAY_SERVICES
 from raykeeper.operator.raycluster.children.desired import Children
+from raykeeper.operator.raycluster.children.labels import common_labels
 from raykeeper.operator.shared.children.keys import ChildKey
 from raykeeper.operator.shared.services import head_selector
 
@@ -37,7 +38,8 @@ def obsolete_children(
 
     The autoscaler's rights stay while it runs: without them it would crash, and the head pod with it become unready.
     """
-    possible = [key for key in _possible_children(cluster) if key in actual and not _is_of_service(actual[key])]
+    named = [*_history_bindings(cluster, actual), *_possible_children(cluster)]
+    possible = [key for key in named if key in actual and not _is_of_service(actual[key])]
     candidates = [key for key in possible if key not in children.keys]
     unused = [key for key in candidates if not (key.kind in RBAC_KINDS and usage.has_autoscaler)]
     return [*unused, *_former_head_services(cluster, actual, usage)]
@@ -46,6 +48,18 @@ def obsolete_children(
 def _is_of_service(child: JSON) -> bool:
     """Whether a RayService made it for its cluster: one in front of Serve, which a Gateway sends traffic to."""
     return (child["metadata"].get("labels") or {}).get(labels.ORIGINATED_FROM_CRD) == RAY_SERVICES.kind
+
+
+def _history_bindings(cluster: RayCluster, actual: Mapping[ChildKey, JSON]) -> list[ChildKey]:
+    """The autoscaler's rights for accounts of pods with history, whose names the settings of the time decided."""
+    role, usual = names.autoscaler_role_name(cluster), ChildKey("RoleBinding", names.autoscaler_role_name(cluster))
+    ours = common_labels(cluster).items()
+    return [
+        key
+        for key, found in actual.items()
+        if key.kind == usual.kind and key != usual and found.get("roleRef", {}).get("name") == role
+        if ours <= (found["metadata"].get("labels") or {}).items()
+    ]
 
 
 def _possible_children(cluster: RayCluster) -> list[ChildKey]:

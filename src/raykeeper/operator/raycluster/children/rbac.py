@@ -45,17 +45,16 @@ def desired_role(cluster: RayCluster) -> JSON:
 
 def desired_role_binding(cluster: RayCluster) -> JSON:
     """Gives the Role to the head pod's ServiceAccount, whoever made that."""
+    return autoscaler_binding(cluster, autoscaler_role_name(cluster), autoscaler_service_account_name(cluster))
+
+
+def autoscaler_binding(cluster: RayCluster, name: str, account: str) -> JSON:
+    """A binding of that name, which gives the Role to a ServiceAccount."""
     return {
         "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "RoleBinding",
-        "metadata": child_metadata(Owner.of(cluster), autoscaler_role_name(cluster), common_labels(cluster)),
-        "subjects": [
-            {
-                "kind": "ServiceAccount",
-                "name": autoscaler_service_account_name(cluster),
-                "namespace": cluster.metadata.namespace,
-            }
-        ],
+        "metadata": child_metadata(Owner.of(cluster), name, common_labels(cluster)),
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": cluster.metadata.namespace}],
         "roleRef": {"apiGroup": RBAC_GROUP, "kind": "Role", "name": autoscaler_role_name(cluster)},
     }
 

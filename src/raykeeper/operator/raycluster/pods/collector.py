@@ -16,11 +16,12 @@ from raykeeper.api.containers import (
 )
 from raykeeper.api.meta import JSON
 from raykeeper.api.podtemplates import env_var, pod_spec
-from raykeeper.api.rayclusteroptions import CollectorOptions
+from raykeeper.api.podtemplates import has_collector as has_users_collector
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
 from raykeeper.operator.shared.env import from_field, from_label, literal, missing
+from raykeeper.operator.shared.history import Collector
 from raykeeper.operator.shared.mounts import attach, volume_at
-from raykeeper.operator.shared.sidecars import collector_resources
+from raykeeper.operator.shared.rrsa import add_role
 
 GRACE_SECONDS: Final = 60  # Ray drains for 30, then the collector ships what Ray said last
 METRICS_ADDRESS_ENV: Final = "RAYKEEPER_METRICS_ADDR"
@@ -51,31 +52,57 @@ EVENT_TYPES: Final = (
 )
 
 
-def collector_options(node: RayNode) -> CollectorOptions | None:
-    options = node.spec.history_server_options
-    return options.collector_options if options else None
+def chosen_collector(node: RayNode) -> Collector | None:
+    """The collector that the spec or an annotation asks for. Where an annotation asks, one that the user's template has
+    already stands for ours: two would want the same port, and the one that lacks it would make the pod unready.
+    """
+    collector = node.defaults.history.collector(node.spec, node.cluster.metadata.annotations)
+    is_users = collector is not None and collector.is_annotated and has_users_collector(node.template)
+    return None if is_users else collector
 
 
 def has_collector(node: RayNode) -> bool:
-    return collector_options(node) is not None
+    return chosen_collector(node) is not None
 
 
-def collector_container(node: RayNode) -> JSON:
+def is_annotated(node: RayNode) -> bool:
+    """Whether it has a collector because an annotation asks for it."""
+    collector = chosen_collector(node)
+    return collector is not None and collector.is_annotated
+
+
+def collector_container(node: RayNode, collector: Collector) -> JSON:
     """The sidecar; as an init container that goes on running where that is possible, so that it outlives Ray.
 
     The image says what runs in it, as in KubeRay: users wrap the collector in scripts of their own.
     """
-    options = collector_options(node) or CollectorOptions()
     container: JSON = {
         "name": HISTORY_COLLECTOR,
-        "image": options.image or "",
-        "imagePullPolicy": options.image_pull_policy or "IfNotPresent",
-        "env": [*_env(node), *missing(options.env, _identity(node)), *options.env],
-        "resources": collector_resources(options),
+        "image": collector.image,
+        "imagePullPolicy": collector.image_pull_policy,
+        "env": [*_env(node), *missing(collector.env, _identity(node)), *collector.env],
+        "resources": collector.resources,
     }
+    if collector.env_from:
+        container["envFrom"] = list(collector.env_from)
+    if collector.is_annotated:
+        container["securityContext"] = _security_context(node)
     if node.defaults.has_native_sidecars:
         container["restartPolicy"] = "Always"
     return container
+
+
+def _security_context(node: RayNode) -> JSON:
+    """All that the level "restricted" of Pod Security asks of a container: a pod that keeps to it must not be refused
+    for its history. A pod that runs as root says so for all its containers, and one that denied it would not start.
+    """
+    runs_as_root = (pod_spec(node.template).get("securityContext") or {}).get("runAsUser") == 0
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **({} if runs_as_root else {"runAsNonRoot": True}),
+    }
 
 
 def _env(node: RayNode) -> list[JSON]:
@@ -101,6 +128,17 @@ def add_spool(spec: JSON, ray: JSON, collector: JSON) -> None:
         return
     attach(spec, collector, SPOOL, {"name": COLLECTOR_SPOOL_VOLUME, "mountPath": COLLECTOR_SPOOL_PATH})
     collector["env"] = [*collector["env"], literal(SPOOL_ENV, f"{COLLECTOR_SPOOL_PATH}/{COLLECTOR_SPOOL_FOLDER}")]
+
+
+def add_store_access(node: RayNode, spec: JSON, collector: JSON) -> None:
+    """Give a collector that an annotation asked for its way to the store: a role, or the volume that it is on."""
+    history = node.defaults.history
+    if not is_annotated(node):
+        return
+    add_role(spec, collector, history.settings)
+    if history.store_volume is not None:
+        volume, mount = history.store_volume
+        attach(spec, collector, volume, mount)
 
 
 def _identity(node: RayNode) -> list[JSON]:
@@ -139,10 +177,10 @@ def last_poll_hook(node: RayNode) -> JSON | None:
     """What makes the kubelet tell a head's collector that Ray is about to end: a native sidecar hears of it only after
     Ray, when no dashboard is left to ask how the jobs ended. None where it is told anyway, or listens elsewhere.
     """
-    options = collector_options(node)
-    if options is None or not node.is_head or not node.defaults.has_native_sidecars:
+    collector = chosen_collector(node)
+    if collector is None or not node.is_head or not node.defaults.has_native_sidecars:
         return None
-    if env_var({"env": options.env}, METRICS_ADDRESS_ENV):
+    if env_var({"env": collector.env}, METRICS_ADDRESS_ENV):
         return None
     return {"httpGet": {"path": "/last-poll", "port": COLLECTOR_METRICS_PORT}}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from raykeeper.operator.settings import PodSettings
+from raykeeper.operator.shared.history import History
 
 
 @dataclass(frozen=True)
@@ -17,3 +18,5 @@ class PodDefaults:
     """What the operator's own configuration says."""
     has_native_sidecars: bool = True
     """Whether init containers may go on running (Kubernetes 1.29), so that a sidecar outlives Ray."""
+    history: History = field(default_factory=History)
+    """What clusters get that ask for history by an annotation."""

@@ -14,8 +14,11 @@ from raykeeper.operator.raycluster.pods.autoscaler import autoscaler_container
 from raykeeper.operator.raycluster.pods.collector import (
     GRACE_SECONDS,
     add_spool,
+    add_store_access,
+    chosen_collector,
     collector_container,
     has_collector,
+    is_annotated,
     last_poll_hook,
 )
 from raykeeper.operator.raycluster.pods.defaults import PodDefaults
@@ -23,6 +26,7 @@ from raykeeper.operator.raycluster.pods.environment import head_location, ray_en
 from raykeeper.operator.raycluster.pods.fault_tolerance import add_gcs_storage
 from raykeeper.operator.raycluster.pods.init_containers import wait_for_gcs
 from raykeeper.operator.raycluster.pods.metadata import head_metadata, worker_metadata
+from raykeeper.operator.raycluster.pods.node_id_hook import with_node_id_hook
 from raykeeper.operator.raycluster.pods.probes import missing_probes
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
 from raykeeper.operator.raycluster.pods.ray_start import container_command, ray_start_command
@@ -58,6 +62,8 @@ def _ray_pod_spec(node: RayNode) -> JSON:
     _add_sidecars(node, spec)
     if node.has_autoscaler:
         spec["serviceAccountName"] = names.autoscaler_service_account_name(node.cluster)
+    if account := node.defaults.history.account_name(node.cluster):
+        spec["serviceAccountName"] = account
     if node.must_not_restart:
         spec["restartPolicy"] = "Never"
     if has_collector(node):
@@ -82,6 +88,8 @@ def _complete_ray_container(node: RayNode, spec: JSON) -> None:
         ray.update(missing_probes(node, params))
     if hook := last_poll_hook(node):
         ray["lifecycle"] = {"preStop": hook, **(ray.get("lifecycle") or {})}
+    if is_annotated(node):
+        ray["lifecycle"] = with_node_id_hook(ray.get("lifecycle"))
     add_gcs_storage(node, spec, ray)
     add_credentials(node.cluster, spec, ray)
     if PLASMA_DIRECTORY not in params:
@@ -110,13 +118,15 @@ def _add_init_containers(node: RayNode, spec: JSON) -> None:
 def _add_sidecars(node: RayNode, spec: JSON) -> None:
     """The autoscaler, the collector and the operator's own; the first two need to see Ray's files."""
     autoscalers = [autoscaler_container(node)] if node.has_autoscaler else []
-    collectors = [collector_container(node)] if has_collector(node) else []
+    chosen = chosen_collector(node)
+    collectors = [collector_container(node, chosen)] if chosen else []
     for sidecar in autoscalers + collectors:
         add_credentials(node.cluster, spec, sidecar)
     if autoscalers or collectors:
         share_session_folder(spec, spec["containers"][0], autoscalers + collectors)
     for collector in collectors:
         add_spool(spec, spec["containers"][0], collector)
+        add_store_access(node, spec, collector)
     if node.defaults.has_native_sidecars:
         _start_before_waiting(node, spec, collectors)
         collectors = []

@@ -7,8 +7,11 @@ from raykeeper.api.meta import JSON
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.operator.raycluster.actions import Slot
 from raykeeper.operator.raycluster.pods import fault_tolerance
+from raykeeper.operator.raycluster.pods.collector import is_annotated
 from raykeeper.operator.raycluster.pods.ray_node import RayNode
 from raykeeper.operator.raycluster.pods.ray_start import overwrites_command
+from raykeeper.operator.settings import HistorySettings
+from raykeeper.operator.shared import rrsa
 from raykeeper.operator.shared.owner import Owner
 from raykeeper.operator.shared.spec_hash import spec_hash
 
@@ -39,11 +42,17 @@ def head_marks(cluster: RayCluster, operator_version: str) -> dict[str, str]:
 def _metadata(node: RayNode, naming: JSON, own_labels: dict[str, str], own_annotations: dict[str, str]) -> JSON:
     given = {name: value for name, value in node.template_metadata.items() if name not in ("name", "generateName")}
     settings = node.defaults.settings
+    history = node.defaults.history.settings if is_annotated(node) else HistorySettings()
     return given | {
         **naming,
         "namespace": node.cluster.metadata.namespace,
-        "labels": {**settings.default_labels, **_labels(node), **own_labels},
-        "annotations": {**settings.default_annotations, **_annotations(node), **own_annotations},
+        "labels": {**settings.default_labels, **rrsa.pod_labels(history), **_labels(node), **own_labels},
+        "annotations": {
+            **settings.default_annotations,
+            **rrsa.pod_annotations(history),
+            **_annotations(node),
+            **own_annotations,
+        },
         "ownerReferences": [Owner.of(node.cluster).reference()],
     }
 

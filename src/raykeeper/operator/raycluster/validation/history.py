@@ -11,22 +11,11 @@ from raykeeper.api.podtemplates import containers, env_value, env_var
 from raykeeper.api.rayclusteroptions import CollectorOptions
 from raykeeper.operator.gates import Gate
 from raykeeper.operator.raycluster.validation.candidate import Candidate
+from raykeeper.operator.shared.history_problems import OPERATOR_ENV
 from raykeeper.operator.shared.violations import Violation, is_missing, is_set
 
 OPTIONS: Final = "historyServerOptions"
 BACKEND_ENV: Final = "STORAGE_BACKEND"
-OPERATOR_ENV: Final = (
-    "POD_IP",
-    "FQ_RAY_IP",
-    "RAY_CLUSTER_NAME",
-    "RAY_CLUSTER_NAMESPACE",
-    "RAY_ROLE",
-    "OWNER_KIND",
-    "OWNER_NAME",
-    "EVENTS_PORT",
-)
-"""What only the operator may tell the collector."""
-
 BACKEND_NEEDS: Final = {
     "gcs": ("GCS_BUCKET",),
     "s3": ("S3_REGION",),

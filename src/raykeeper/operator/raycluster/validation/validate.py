@@ -16,6 +16,7 @@ from raykeeper.operator.raycluster.suspension import is_contradictory
 from raykeeper.operator.raycluster.validation import autoscaling, fault_tolerance, groups, history, security
 from raykeeper.operator.raycluster.validation.candidate import Candidate, Rule
 from raykeeper.operator.shared.features import chosen_autoscaler, is_autoscaled
+from raykeeper.operator.shared.history import ANNOTATIONS
 from raykeeper.operator.shared.violations import (
     MOST_TOLD,
     Violation,
@@ -80,7 +81,12 @@ def spec_violations(candidate: Candidate) -> list[Violation]:
 
 def warnings(cluster: RayCluster) -> list[Violation]:
     """What the user should know although the cluster can be reconciled."""
-    return [*_restarts_under_autoscaler_v1(cluster), *_auth_without_mode(cluster), *_contradictory_status(cluster)]
+    return [
+        *_restarts_under_autoscaler_v1(cluster),
+        *_auth_without_mode(cluster),
+        *_contradictory_status(cluster),
+        *_unclear_history(cluster),
+    ]
 
 
 def _metadata(cluster: RayCluster) -> Iterator[Violation]:
@@ -122,6 +128,13 @@ def _contradictory_status(cluster: RayCluster) -> Iterator[Violation]:
     if is_contradictory(cluster.status.conditions):
         found = f"says both {SUSPENDING} and {SUSPENDED}"
         yield Violation("status.conditions", found, "it is written anew, by what the spec says", "Status")
+
+
+def _unclear_history(cluster: RayCluster) -> Iterator[Violation]:
+    for name in ANNOTATIONS:
+        said = cluster.metadata.annotations.get(name, "false")
+        if said.lower() not in ("true", "false"):
+            yield has_value(f"metadata.annotations[{name}]", said, 'it counts as "false"; write "true"', "Metadata")
 
 
 def _auth_without_mode(cluster: RayCluster) -> Iterator[Violation]:

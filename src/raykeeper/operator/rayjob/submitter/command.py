@@ -14,13 +14,15 @@ import msgspec
 
 from raykeeper.api.meta import JSON, ObjectMeta
 from raykeeper.api.rayjob import RayJob, RayJobSpec, RayJobStatus
-from raykeeper.operator.shared.yaml_text import parse_mapping
+from raykeeper.api.yaml_text import parse_mapping
 
 HEALTH: Final = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10)"
 """Fails until the GCS is up."""
 
 SUBMIT: Final = """\
-import asyncio, json, sys
+import asyncio, json, signal, sys
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 from ray.job_submission import JobSubmissionClient
 
 address, job = sys.argv[1], json.loads(sys.argv[2])
@@ -48,7 +50,8 @@ except OSError:
 """Submits a job that Ray does not know yet, and prints its output to the end.
 
 It leaves Ray's word about the end where the kubelet reads it. It ends well also when the job failed: Kubernetes would
-otherwise start it again, to print the same once more."""
+otherwise start it again, to print the same once more. As the first process of a container it does not hear SIGTERM
+unless it listens."""
 
 
 def submission(job: RayJob) -> JSON:
@@ -88,6 +91,7 @@ def submitter_script(job: RayJob, address: str) -> str:
     body = msgspec.json.encode(submission(job)).decode()
     health, waiting = f"{address}/api/gcs_healthz", f"Waiting for Ray Dashboard GCS to become healthy at {address} ..."
     return (
+        "trap 'exit 143' TERM ; "
         f"until {shlex.join(['python3', '-c', HEALTH, health])} >/dev/null 2>&1 ; "
         f"do echo {shlex.quote(waiting)} ; sleep 2 ; done ; "
         f"exec {shlex.join(['python3', '-c', SUBMIT, address, body])}"

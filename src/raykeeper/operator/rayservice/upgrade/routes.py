@@ -16,10 +16,11 @@ import msgspec
 
 from raykeeper.api import containers, labels
 from raykeeper.api.meta import JSON, Object, ObjectKey
+from raykeeper.api.names import SAFE_ALPHABET
 from raykeeper.api.rayservice import RAY_SERVICES, RayService
 from raykeeper.kube.resources import GATEWAYS, HTTP_ROUTES
 from raykeeper.operator.rayservice.services import serve_service_name
-from raykeeper.operator.rayservice.upgrade.options import HTTP_ROUTE_NAME
+from raykeeper.operator.rayservice.upgrade.options import attached_route_name
 from raykeeper.operator.shared.children.drift import Patch
 from raykeeper.operator.shared.children.metadata import child_metadata
 from raykeeper.operator.shared.owner import Owner
@@ -28,17 +29,13 @@ LISTENER: Final = "http"
 LONGEST_CAUSE: Final = 500
 """Characters of what a Gateway's controller says."""
 SERVE_SERVICE_END: Final = "-serve-svc"
-RANDOM_END: Final = re.compile(r"-[a-z0-9]{5}\Z")
-"""What a cluster's name has in addition to that of its RayService."""
+RANDOM_END: Final = re.compile(rf"-[{SAFE_ALPHABET}]{{5}}\Z")
+"""What a cluster's name has in addition to that of its RayService. It has no vowels, so that the service of another
+RayService in the same HTTPRoute, `web-large` beside `web`, is not taken for one of its clusters."""
 
 
 def gateway_name(service: RayService) -> str:
     return f"{service.metadata.name}-gateway"
-
-
-def attached_route_name(service: RayService) -> str:
-    """The user's own HTTPRoute; empty where we make one."""
-    return service.metadata.annotations.get(HTTP_ROUTE_NAME, "")
 
 
 def route_name(service: RayService) -> str:
@@ -87,7 +84,7 @@ def desired_route(service: RayService, backends: Sequence[Backend]) -> JSON:
     parent = {"group": GATEWAYS.group, "kind": GATEWAYS.kind, "name": gateway_name(service)}
     rules = [{"matches": [{"path": {"type": "PathPrefix", "value": "/"}}]}]
     spec = {"parentRefs": [parent], "rules": weighted_rules(service, rules, backends)}
-    metadata = child_metadata(Owner.of(service), route_name(service), _labels(service))
+    metadata = child_metadata(Owner.of(service), own_route_name(service), _labels(service))
     return {"apiVersion": HTTP_ROUTES.api_version, "kind": HTTP_ROUTES.kind, "metadata": metadata, "spec": spec}
 
 

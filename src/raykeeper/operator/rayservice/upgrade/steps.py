@@ -66,6 +66,8 @@ class View:
     """Why the cluster that is to get more cannot take more; empty: it can."""
     is_giver_dead: bool = False
     """No pod of the cluster that is to get less takes requests."""
+    verdict_waits: str = ""
+    """Why it cannot be said yet whether the last step went well; empty: it did, or nobody asks."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ def next_step(shares: Shares, direction: Direction, pace: Pace, view: View, now:
         )
     if _is_paused(side, direction, pace):
         return Step(shares, f"it is held at {side.traffic} % of the traffic", is_paused=True)
+    if view.verdict_waits:
+        return Step(shares, view.verdict_waits)
     if side.traffic < side.capacity:
         return _move_traffic(shares, side, direction, pace, view, now)
     if waits := view.capacity_waits:

@@ -12,6 +12,7 @@ from raykeeper.errors import Unavailable
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from raykeeper.kube.events.writer import EventRecorder
+from raykeeper.kube.http.requests import Propagation
 from raykeeper.kube.resources import ROLE_BINDINGS, ROLES
 from raykeeper.logs import Log
 from raykeeper.operator.shared.children.adoption import POD_GROUP, Standing, standing, taking_patch
@@ -160,8 +161,8 @@ class ChildWriter:
                 await self._delete(owner, key, uid)
                 await self._create(owner, body, ledger)
                 return "Update"
-            case DeleteChild(key, uid):
-                await self._delete(owner, key, uid)
+            case DeleteChild(key, uid, waits_for_its_own):
+                await self._delete(owner, key, uid, "Foreground" if waits_for_its_own else None)
                 return "Delete"
 
     async def _create(self, owner: Owner, body: JSON, ledger: ChildLedger) -> Verb | None:
@@ -178,7 +179,7 @@ class ChildWriter:
             except NotFound as error:
                 if key.kind in CHILD_RESOURCES:
                     raise
-                cure = f"the API server does not know {resource}: install what serves it"
+                cure = f"the API server does not know {resource} ({resource.version}): install what serves it"
                 raise UnknownKind(error.request, error.status, error.reason, cure) from error
         except (ApiError, Unavailable) as error:
             if key not in ledger.made:
@@ -209,9 +210,10 @@ class ChildWriter:
         seen = {name: found["metadata"][name] for name in ("uid", "resourceVersion")}
         await self._update(owner, key, {"metadata": {**seen, "finalizers": left}})
 
-    async def _delete(self, owner: Owner, key: ChildKey, uid: str) -> None:
+    async def _delete(self, owner: Owner, key: ChildKey, uid: str, propagation: Propagation | None = None) -> None:
         try:
-            await self._kube.delete(self._resources[key.kind], _object_key(owner, key), uid=uid)
+            resource = self._resources[key.kind]
+            await self._kube.delete(resource, _object_key(owner, key), uid=uid, propagation=propagation)
         except NotFound:
             return
 
@@ -245,7 +247,7 @@ def describe(action: ChildAction) -> tuple[Verb, ChildKey]:
             return "Create", child_key(body)
         case PatchChild(key, _) | ReplaceChild(key, _, _, _):
             return "Update", key
-        case DeleteChild(key, _):
+        case DeleteChild(key, _, _):
             return "Delete", key
 
 

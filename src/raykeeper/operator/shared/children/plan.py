@@ -44,6 +44,8 @@ class DeleteChild:
 
     key: ChildKey
     uid: str
+    waits_for_its_own: bool = False
+    """It stays, on its way out, until all that it owns is gone."""
 
 
 ChildAction = CreateChild | PatchChild | ReplaceChild | DeleteChild

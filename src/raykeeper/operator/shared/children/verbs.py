@@ -1,7 +1,8 @@
 """How a child of each kind may be changed, so that everything works with the rights of KubeRay's own ClusterRole.
 
 Whoever changes nothing but the operator's image keeps that role. It grants PATCH for what KubeRay patches, only PUT for
-what it replaces, and no change at all of ServiceAccounts and RoleBindings.
+what it replaces, and no change at all of RoleBindings and ServiceAccounts. The latter are patched all the same, where a
+setting changes the annotations that we gave them: that is refused there, and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ _OTHER_THAN_PATCH: Final = {
     "Workload": Update.PUT,
     "Certificate": Update.PUT,
     "Issuer": Update.PUT,
-    "ServiceAccount": Update.NEVER,
     "RoleBinding": Update.NEVER,
 }
 

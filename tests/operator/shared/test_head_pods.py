@@ -1,0 +1,38 @@
+"""Which start of which head this is."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from raykeeper.api.meta import JSON, Object, ObjectMeta
+from raykeeper.operator.shared.head_pods import head_instance, pod_view
+
+
+def a_head(statuses: list[JSON], *containers: str, phase: str = "Running") -> JSON:
+    spec = {"containers": [{"name": name, "image": "i"} for name in containers]}
+    status = {"phase": phase, "containerStatuses": statuses}
+    return pod_view(
+        Object(
+            metadata=ObjectMeta(name="demo-head", uid="uid"),
+            spec=msgspec.Raw(msgspec.json.encode(spec)),
+            status=msgspec.Raw(msgspec.json.encode(status)),
+        )
+    )
+
+
+def test_a_start_is_counted_by_the_container_that_runs_ray_wherever_the_kubelet_lists_it() -> None:
+    # The kubelet sorts by name; the template has Ray first.
+    statuses = [{"name": "fluentbit", "restartCount": 5}, {"name": "ray-head", "restartCount": 1}]
+    assert head_instance(a_head(statuses, "ray-head", "fluentbit")) == "uid/1"
+
+
+@pytest.mark.parametrize("statuses", [[], [{"name": "fluentbit", "restartCount": 5}]])
+def test_a_head_of_which_nothing_was_told_has_its_first_start(statuses: list[JSON]) -> None:
+    assert head_instance(a_head(statuses, "ray-head", "fluentbit")) == "uid/0"
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_a_head_that_has_ended_is_none(phase: str) -> None:
+    assert head_instance(a_head([], "ray-head", phase=phase)) == ""
+    assert head_instance(None) == ""
