@@ -29,6 +29,7 @@ COPIES: Final[Mapping[str, tuple[str, ...]]] = {
     OBJECTS: ("kuberay-apiserver", "ray-history-server"),
     "_values.tpl": ("kuberay-operator", "kuberay-apiserver", "ray-history-server", "ray-job", "ray-service"),
     "_merge.tpl": ("kuberay-operator", "kuberay-apiserver", "ray-history-server", "ray-job", "ray-service"),
+    "_metadata.tpl": ("kuberay-operator", "kuberay-apiserver", "ray-history-server", "ray-job", "ray-service"),
     "extraobjects.yaml": ("kuberay-operator", "kuberay-apiserver", "ray-history-server", "ray-job", "ray-service"),
     "_cluster.tpl": ("ray-job", "ray-service"),
     "podmonitor.yaml": ("ray-job", "ray-service"),
@@ -40,7 +41,60 @@ COPIED_VALUES: Final = (
     "# ---- What follows is written by `make generate` from the values of the chart ray-cluster; edit those.\n"
 )
 
+_OF_CLUSTERS: Final[Mapping[str, str]] = {
+    "autoscaler": "head.enableInTreeAutoscaling",
+    "autoscaling": "head.enableInTreeAutoscaling",
+    "ingress": "head.enableIngress",
+    "redis": "gcsFaultTolerance.redisAddress",
+    "replicas": "worker.replicas",
+    "resources": "head.resources and worker.resources are what there is",
+    "workerGroups": "additionalWorkerGroups",
+    "workerGroupSpecs": "additionalWorkerGroups",
+    "*.env": "*.containerEnv",
+    "*.sidecars": "*.sidecarContainers",
+}
+_OF_PODS: Final[Mapping[str, str]] = {
+    "args": "extraArgs",
+    "resources.cpu": "resources.limits.cpu",
+    "resources.memory": "resources.limits.memory",
+    "sidecars": "template",
+    "tag": "image.tag",
+    "volumes": "template",
+}
+HINTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "kuberay-operator": {
+        **_OF_PODS,
+        "crds.install": "crds.enabled",
+        "crds.upgrade": "crds.enabled",
+        "logging.level": "set extraArgs: [--zap-log-level=debug]",
+        "namespace": "watchNamespace",
+        "webhook": "this operator has no webhook",
+    },
+    "kuberay-apiserver": {
+        **_OF_PODS,
+        "security.enabled": "`security: null` leaves the proxy out",
+        "security.token": "security.env.SECURITY_TOKEN",
+    },
+    "ray-history-server": {
+        **_OF_PODS,
+        "bucket": "store.url",
+        "cache.size": "cache.megabytes",
+        "storage": "store",
+        "store.bucket": "store.url",
+        "store.endpoint": "store.env.S3_ENDPOINT",
+        "store.region": "store.env.S3_REGION",
+    },
+    "ray-cluster": _OF_CLUSTERS,
+    "ray-job": {**_OF_CLUSTERS, "rayClusterSpec": "clusterSpec", "runtimeEnvYAML": "runtimeEnv"},
+    "ray-service": {**_OF_CLUSTERS, "rayClusterConfig": "clusterSpec", "applications": "serveConfigV2.applications"},
+}
+"""What people write who know other charts, and what they look for: a path, or words. `*.` is any place."""
+
 _SCALAR: Final[JSON] = {"type": ["string", "number", "boolean", "null"]}
+_WRITTEN_AS_TEXT: Final[JSON] = {"type": ["string", "integer", "boolean", "null"]}
+"""In maps of labels: `--set nodeSelector.gpu=true` is common. 1.10 is refused, since YAML makes 1.1 of it."""
+_MAPS_OF_TEXT: Final = frozenset({"additionalLabels"})
+_PORT: Final[JSON] = {"type": ["integer", "string", "null"], "pattern": "^[0-9]+$"}
 _FLAG: Final[JSON] = {"type": ["boolean", "null"]}
 _COUNT: Final[JSON] = {"type": ["integer", "null"]}
 _OPEN: Final[JSON] = {"type": ["object", "null"]}
@@ -91,7 +145,7 @@ _SPECIAL: Final[Mapping[str, JSON]] = {
         "type": ["array", "null"],
         "items": {
             "type": "object",
-            "properties": {"name": TEXT, "port": NUMBER, "targetPort": NUMBER, "nodePort": NUMBER, "protocol": TEXT},
+            "properties": {"name": TEXT, "port": _PORT, "targetPort": NUMBER, "nodePort": _PORT, "protocol": TEXT},
         },
     },
     "ingress.hosts": {
@@ -112,17 +166,23 @@ _SPECIAL: Final[Mapping[str, JSON]] = {
         },
     },
     "cors.allowOrigin": TEXT,
-    "service.port": NUMBER,
+    "service.port": _PORT,
     "security.env": {"type": ["object", "null"], "additionalProperties": _SCALAR},
     "security.proxy.command": {"type": ["array", "null"], "items": TEXT},
+    "history.collector.image": TEXT,
+    "history.store.env": {"type": ["object", "null"], "additionalProperties": _SCALAR},
+    "history.store.volume": _OPEN,
     "store.env": {"type": ["object", "null"], "additionalProperties": _SCALAR},
     "auth.mode": {"type": "string", "enum": ["token", "none"]},
+    "store.backend": {
+        "type": ["string", "null"],
+        "enum": ["", "s3", "gcs", "azureblob", "aliyunoss", "local", "file", None],
+    },
     "kubernetesFacts.namespaces": {"type": ["array", "null"], "items": TEXT},
     "cache.volume": _OPEN,
     "httpRoute.parentRefs": _LIST_OF_OPEN,
     "networkPolicy.from": _LIST_OF_OPEN,
     "networkPolicy.egress": _LIST_OF_OPEN,
-    "additionalLabels": {"type": ["object", "null"], "additionalProperties": TEXT},
     "httpRoute.hostnames": {"type": ["array", "null"], "items": TEXT},
     "podDisruptionBudget.maxUnavailable": NUMBER,
     "runtimeEnv": {"type": ["object", "string", "null"]},
@@ -167,19 +227,20 @@ def _schema(default: Any, path: str, types: ChartTypes) -> JSON:
             return dict(_SPECIAL[name])
         if (known := types.schema(name)) is not None:
             return known
-    if default == {}:
-        return {"type": ["object", "null"], "additionalProperties": TEXT}
+    if default == {} or name in _MAPS_OF_TEXT:
+        return {"type": ["object", "null"], "additionalProperties": _WRITTEN_AS_TEXT}
     if isinstance(default, dict):
         return _object(default, path, types)
     return {"type": [next(name for kind, name in _SCALARS if isinstance(default, kind)), "null"]}
 
 
-def known_keys(schema: JSON) -> str:
+def known_keys(schema: JSON, hints: Mapping[str, str]) -> str:
     """The content of `values.keys.json`: what keys there are at each place; null where any may be."""
     types = {name: _keys(part) for name, part in schema["definitions"].items()}
     lines = [f'  "{name}": {_compact(part)}' for name, part in types.items()]
     values = _compact(_keys({key: part for key, part in schema.items() if key != "definitions"}))
-    return f'{{\n "values": {values},\n "types": {{\n' + ",\n".join(lines) + "\n }\n}\n"
+    head = f'{{\n "hints": {_compact(dict(hints))},\n "values": {values},\n "types": {{\n'
+    return head + ",\n".join(lines) + "\n }\n}\n"
 
 
 def _keys(schema: JSON) -> Any:
@@ -258,7 +319,7 @@ def _files_of(name: str) -> Iterator[tuple[Path, str]]:
     values = yaml.safe_load(text)
     schema = values_schema(values, ChartTypes(name))
     yield chart / "values.schema.json", json.dumps(schema, indent=1) + "\n"
-    yield chart / "values.keys.json", known_keys(schema)
+    yield chart / "values.keys.json", known_keys(schema, HINTS[name])
     yield chart / "README.md", readme((chart / "README.md").read_text(), text, values)
 
 

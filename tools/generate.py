@@ -1,4 +1,4 @@
-"""Writes the reference pages under `docs/` and the CRDs from the code; `--check` only says which are out of date.
+"""Writes reference pages, CRDs, protobuf modules and OpenAPI documents; `--check` only says which are out of date.
 
 A flag or setting without a description stops it, so nothing can be added undocumented.
 """
@@ -28,14 +28,18 @@ from raykeeper.api.crd.files import CRD_FOLDER
 from raykeeper.api.crd.kinds import KINDS
 from raykeeper.api.crd.kubernetes import KubernetesTypes
 from raykeeper.api.crd.rendering import to_yaml
+from raykeeper.apiserver import environment as apiserver_environment
 from raykeeper.collector import environment as collector_environment
 from raykeeper.history import environment as history_environment
 from raykeeper.history.http.keeper_api.openapi import operations_reference
 from raykeeper.history.http.keeper_api.serving import OPERATIONS
 from raykeeper.operator import environment as operator_environment
 from raykeeper.operator.rayjob.machine import TABLE as RAYJOB_TABLE
+from raykeeper.securityproxy import environment as securityproxy_environment
 from tools.charts import chart_files
 from tools.dashboards import monitoring_files
+from tools.openapi import openapi_files
+from tools.protos import proto_modules
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTICE = "<!-- Written by `make generate` from the code; edit the code. -->\n"
@@ -125,6 +129,8 @@ _VARIABLES_OF = {
     "operator": operator_environment.VARIABLES,
     "collector": collector_environment.VARIABLES,
     "history server": history_environment.VARIABLES,
+    "API server": apiserver_environment.VARIABLES,
+    "security proxy": securityproxy_environment.VARIABLES,
     "test bed": {
         "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
         "RAYKEEPER_BED_RUN": "Set by the test bed in every process it starts, to find and end them; not for users.",
@@ -186,6 +192,8 @@ def generated_files() -> Iterator[tuple[Path, str]]:
     kubernetes = KubernetesTypes.committed()
     for kind in KINDS:
         yield CRD_FOLDER / kind.file_name, to_yaml(definition_of(kind, kubernetes))
+    yield from proto_modules()
+    yield from openapi_files()
     yield from chart_files()
     yield from monitoring_files()
 

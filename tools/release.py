@@ -10,7 +10,9 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
 VERSION: Final = r"\d+\.\d+\.\d+"
-_IMAGE: Final = rf"raykeeper:({VERSION})|raykeeper --set image\.tag=({VERSION})"
+_IMAGE: Final = (
+    rf"raykeeper(?:-collector)?:({VERSION})|raykeeper-({VERSION})-amd64\.tar|raykeeper --set image\.tag=({VERSION})"
+)
 _PLACES: Final = (
     ("pyproject.toml", rf'^version = "({VERSION})"'),
     ("helm-chart/*/Chart.yaml", rf"^(?:version|appVersion): ({VERSION})$"),

@@ -25,6 +25,12 @@ def test_the_default_token_is_random_and_in_a_secret() -> None:
     assert token["valueFrom"] == {"secretKeyRef": {"name": f"{NAME}-token", "key": "SECURITY_TOKEN"}}
 
 
+@pytest.mark.parametrize("env", [None, {"SECURITY_TOKEN": None}, {"SECURITY_TOKEN": ""}])
+def test_a_token_that_is_null_is_random_too(env: Json | None) -> None:
+    secret = the(CHART.render({"security": {"env": env}}), "Secret", f"{NAME}-token")
+    assert len(secret["stringData"]["SECURITY_TOKEN"]) == 40
+
+
 def test_without_the_proxy_the_service_leads_to_the_api_server() -> None:
     documents = CHART.rendered("no-proxy")
     assert list(containers(documents)) == [f"{NAME}-container"]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
 from bed.control_plane import ControlPlane
-from bed.crds import install_monitoring_crds, install_ray_crds
+from bed.crds import install_cert_manager_crds, install_monitoring_crds, install_ray_crds
 from bed.fixtures import make_namespace
 from bed.gateway_api import install_gateway_crds
+from bed.helm import helm
 from support.golden import AssertGolden, files_without_test
 from support.helm_charts import Chart, Json, assert_accepted, without_random_tokens
 from support.openshift import install_routes
@@ -111,6 +115,7 @@ def plane(own_control_plane: ControlPlane) -> ControlPlane:
     install_ray_crds(own_control_plane)
     install_monitoring_crds(own_control_plane)
     install_gateway_crds(own_control_plane)
+    install_cert_manager_crds(own_control_plane)
     install_routes(own_control_plane)
     return own_control_plane
 
@@ -123,3 +128,39 @@ def test_a_real_api_server_takes_all_that_is_rendered(name: str, plane: ControlP
     for number, item in enumerate(objects):
         item["metadata"]["name"] += f"-{number}"  # one request for all of them
     assert_accepted(plane, objects)
+
+
+LEAST: Final[dict[str, Json]] = {**WITH_THE_SAME_CLUSTER, "ray-history-server": {"store": {"url": "s3://history"}}}
+"""What a chart cannot do without."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_chart_renders_without_any_of_its_values(name: str, tmp_path: Path) -> None:
+    """As after `helm upgrade --reuse-values`, which knows nothing of values that came with a later version."""
+    shutil.copytree(CHARTS[name].folder, tmp_path / name)
+    (tmp_path / name / "values.yaml").write_text("{}\n")
+    done = subprocess.run(
+        [helm(), "template", name, tmp_path / name, "--values", "-"],
+        input=yaml.safe_dump(LEAST.get(name, {})),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_common_labels_and_annotations_are_on_everything_that_a_chart_makes(name: str) -> None:
+    labels, annotations = {"team": "a", "cost-centre": "42"}, {"contact": "ray@example.com"}
+    for item in CHARTS[name].rendered("common"):
+        metadata = item["metadata"]
+        assert labels.keys() <= metadata["labels"].keys(), item
+        assert annotations.items() <= metadata["annotations"].items(), item
+
+
+@pytest.mark.parametrize("way", [("--server-side", "--force-conflicts"), ()], ids=["server-side", "client-side"])
+def test_the_folder_of_the_crds_can_be_applied_by_kubectl_alone(way: tuple[str, ...], plane: ControlPlane) -> None:
+    """Also without --server-side, for which KubeRay's are too large."""
+    said = plane.kubectl("apply", *way, "-k", str(CHARTS["kuberay-operator"].folder))
+    assert said.count("customresourcedefinition.apiextensions.k8s.io/") == 4

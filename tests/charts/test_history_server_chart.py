@@ -47,6 +47,34 @@ def test_the_values_reach_the_settings(tmp_path: Path) -> None:
     assert tuple(namespaces) == ("ray-team-a", "ray-team-b")
 
 
+def test_a_store_is_set_by_the_names_of_alibabas_documentation(tmp_path: Path) -> None:
+    documents = CHART.rendered("ack")
+    store = settings_of(server(documents), tmp_path).store
+    assert (store.backend, store.root_dir) == ("aliyunoss", "ray/log")
+    assert {one["name"]: one["value"] for one in server(documents)["env"]}["OSS_BUCKET"] == "history"
+    account = the(documents, "ServiceAccount", "ray-historyserver")
+    assert account["metadata"]["annotations"] == {"pod-identity.alibabacloud.com/role-name": "ray-history"}
+    pod = the(documents, "Deployment", NAME)["spec"]["template"]
+    assert pod["metadata"]["labels"]["pod-identity.alibabacloud.com/injection"] == "on"
+    assert pod["spec"]["serviceAccountName"] == "ray-historyserver"
+
+
+def test_the_role_needs_no_webhook_where_the_provider_is_known() -> None:
+    documents = CHART.rendered("ack-with-provider")
+    env = {one["name"]: one["value"] for one in server(documents)["env"]}
+    assert env["ALIBABA_CLOUD_ROLE_ARN"] == "acs:ram::1234567890:role/ray-history"
+    assert env["ALIBABA_CLOUD_OIDC_TOKEN_FILE"] == "/var/run/secrets/ack.alibabacloud.com/rrsa-tokens/token"
+    pod = the(documents, "Deployment", NAME)["spec"]["template"]
+    assert "pod-identity.alibabacloud.com/injection" not in pod["metadata"]["labels"]
+    (volume,) = (one for one in pod["spec"]["volumes"] if one["name"] == "rrsa-oidc-token")
+    assert volume["projected"]["sources"][0]["serviceAccountToken"]["audience"] == "sts.aliyuncs.com"
+
+
+def test_the_same_block_of_history_fits_into_both_charts() -> None:
+    values = CHART.cases["ack"]["values"]
+    assert Chart("kuberay-operator").render(values)
+
+
 def test_the_roles_are_for_the_namespaces_that_are_recorded() -> None:
     documents = CHART.rendered("two-namespaces")
     roles = [item["metadata"]["namespace"] for item in documents if item["kind"] == "Role"]
@@ -67,6 +95,7 @@ def test_two_installations_do_not_share_a_cluster_role() -> None:
     ("chart", "values", "message"),
     [
         (CHART, {}, "say where the history is: store.url, such as s3://bucket/prefix"),
+        (CHART, {"store": {"url": "s3://a"}, "history": {"OSSBucket": "b"}}, "history.OSSBucket and store both say"),
         (CHART, {"store": {"url": "s3://a", "backend": "s3"}}, "store.url and store.backend exclude each other"),
         (
             CHART,

@@ -22,8 +22,9 @@ _HINTS: Final = re.compile(r"^(Use --debug flag to render out invalid YAML|coale
 
 def told(chart: Chart, values: Any) -> str:
     """What Helm says, without what it says about every error."""
-    lines = _HINTS.sub("", _FRAME.sub("", chart.refusal(values))).splitlines()
-    return "\n".join(line for line in lines if line)
+    lines = [line for line in _HINTS.sub("", _FRAME.sub("", chart.refusal(values))).splitlines() if line]
+    # Helm walks a map of Go through a schema: several errors come in any order.
+    return "\n".join(sorted(lines) if all(line.startswith("- ") for line in lines) else lines)
 
 
 @pytest.mark.parametrize("name", TABLE)

@@ -22,22 +22,32 @@ app.kubernetes.io/component: {{ include "kuberay-apiserver.name" . }}
 app.kubernetes.io/name: {{ .Release.Name }}
 {{- end }}
 
+{{- /* Metadata of an object of the release: (dict root name labels annotations isClusterWide); without a name that of the release. */}}
+{{- define "kuberay-apiserver.metadata" -}}
+{{- include "raykeeper.metadata" (merge (dict "name" (default (include "kuberay-apiserver.fullname" .root) .name)
+  "labels" (merge dict (default dict .labels) (include "kuberay-apiserver.labels" .root | fromYaml))) .) }}
+{{- end }}
+
+{{- /* Name of the Deployment and the roles. */}}
+{{- define "kuberay-apiserver.deploymentName" -}}
+{{- default .Chart.Name .Values.name }}
+{{- end }}
+
 {{- define "kuberay-apiserver.serviceAccountName" -}}
-{{- default "default" .Values.serviceAccount.name }}
+{{- default "default" (.Values.serviceAccount).name }}
 {{- end }}
 
 {{- define "kuberay-apiserver.image" -}}
-{{- $image := .Values.image }}
+{{- $image := default dict .Values.image }}
 {{- if $image.digest }}{{ printf "%s@%s" $image.repository $image.digest }}
 {{- else }}{{ printf "%s:%s" $image.repository (default .Chart.AppVersion $image.tag | toString) }}
 {{- end }}
 {{- end }}
 
 {{- define "kuberay-apiserver.proxyImage" -}}
-{{- with .Values.security.proxy }}
-{{- if .repository }}{{ printf "%s:%s" .repository (default $.Chart.AppVersion .tag | toString) }}
-{{- else }}{{ include "kuberay-apiserver.image" $ }}
-{{- end }}
+{{- $proxy := default dict .Values.security.proxy }}
+{{- if $proxy.repository }}{{ printf "%s:%s" $proxy.repository (default .Chart.AppVersion $proxy.tag | toString) }}
+{{- else }}{{ include "kuberay-apiserver.image" . }}
 {{- end }}
 {{- end }}
 
@@ -50,13 +60,27 @@ app.kubernetes.io/name: {{ .Release.Name }}
 {{- range .root.Values.containerPort }}{{ if eq .name $.name }}{{ .containerPort }}{{ end }}{{ end }}
 {{- end }}
 
+{{- /* The ports at which the proxy listens: {http, grpc}. */}}
+{{- define "kuberay-apiserver.proxyPorts" -}}
+{{- $env := default dict .Values.security.env }}
+http: {{ default 8988 $env.HTTP_LOCAL_PORT }}
+grpc: {{ default 8987 $env.GRPC_LOCAL_PORT }}
+{{- end }}
+
 {{- define "kuberay-apiserver.validate" -}}
-{{- if and .Values.ingress.enabled .Values.route.enabled }}
+{{- if and (.Values.ingress).enabled (.Values.route).enabled }}
 {{- fail "ingress.enabled and route.enabled exclude each other: both would lead to the same Service" }}
 {{- end }}
 {{- with .Values.security }}
-{{- if and .existingSecret .env.SECURITY_TOKEN }}
+{{- if and .existingSecret (.env).SECURITY_TOKEN }}
 {{- fail "security.existingSecret holds the token; leave security.env.SECURITY_TOKEN out" }}
+{{- end }}
+{{- range $name, $port := include "kuberay-apiserver.proxyPorts" $ | fromYaml }}
+{{- range $.Values.containerPort }}
+{{- if eq (toString .containerPort) (toString $port) }}
+{{- fail (printf "security.env.%s_LOCAL_PORT: %v is a port of the API server itself, in the same pod; use another" (upper $name) $port) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -1,17 +1,19 @@
 {{- define "kuberay-apiserver.template" -}}
 {{- $probe := dict "httpGet" (dict "path" "/healthz" "port" "http") }}
 metadata:
-  labels: {{- include "kuberay-apiserver.podLabels" . | nindent 4 }}
-    {{- with .Values.labels }}{{- toYaml . | nindent 4 }}{{- end }}
+  labels: {{- merge dict (include "kuberay-apiserver.podLabels" . | fromYaml) (default dict .Values.labels) (default dict .Values.commonLabels) | include "raykeeper.texts" | nindent 4 }}
   {{- with .Values.annotations }}
-  annotations: {{- toYaml . | nindent 4 }}
+  annotations: {{- include "raykeeper.texts" . | nindent 4 }}
   {{- end }}
 spec:
   serviceAccountName: {{ include "kuberay-apiserver.serviceAccountName" . }}
   {{- with .Values.podSecurityContext }}
   securityContext: {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- range $name := list "imagePullSecrets" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "priorityClassName" }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector: {{- include "raykeeper.texts" . | nindent 4 }}
+  {{- end }}
+  {{- range $name := list "imagePullSecrets" "affinity" "tolerations" "topologySpreadConstraints" "priorityClassName" }}
   {{- with get $.Values $name }}
   {{ $name }}: {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -20,17 +22,17 @@ spec:
     - name: tmp
       emptyDir: {}
   containers:
-    - name: {{ .Values.name }}-container
+    - name: {{ include "kuberay-apiserver.deploymentName" . }}-container
       image: {{ include "kuberay-apiserver.image" . }}
-      {{- with .Values.image.pullPolicy }}
+      {{- with (.Values.image).pullPolicy }}
       imagePullPolicy: {{ . }}
       {{- end }}
       {{- with .Values.command }}
       command: {{- toYaml . | nindent 8 }}
       {{- end }}
       args:
-        - --enable-api-server-v2={{ .Values.enableAPIServerV2 }}
-        {{- with (default dict .Values.cors).allowOrigin }}
+        - --enable-api-server-v2={{ ternary true .Values.enableAPIServerV2 (kindIs "invalid" .Values.enableAPIServerV2) }}
+        {{- with (.Values.cors).allowOrigin }}
         - --cors-allow-origin={{ . }}
         {{- end }}
         {{- with .Values.extraArgs }}{{- toYaml . | nindent 8 }}{{- end }}
@@ -53,21 +55,22 @@ spec:
 
 {{- /* The container that asks for the token, then passes requests on to the API server. */}}
 {{- define "kuberay-apiserver.proxy" -}}
-{{- $security := .Values.security -}}
+{{- $security := .Values.security }}
+{{- $ports := include "kuberay-apiserver.proxyPorts" . | fromYaml -}}
 - name: security-proxy-container
   image: {{ include "kuberay-apiserver.proxyImage" . }}
-  {{- with $security.proxy.pullPolicy }}
+  {{- with ($security.proxy).pullPolicy }}
   imagePullPolicy: {{ . }}
   {{- end }}
-  {{- with $security.proxy.command }}
+  {{- with ($security.proxy).command }}
   command: {{- toYaml . | nindent 4 }}
   {{- end }}
   ports:
     - name: http
-      containerPort: {{ $security.env.HTTP_LOCAL_PORT }}
+      containerPort: {{ $ports.http }}
       protocol: TCP
     - name: grpc
-      containerPort: {{ $security.env.GRPC_LOCAL_PORT }}
+      containerPort: {{ $ports.grpc }}
       protocol: TCP
   env:
     {{- range $name, $value := $security.env }}

@@ -27,17 +27,25 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- default .Chart.Name .Values.componentOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{- define "kuberay-operator.leaderElectionRole.name" -}}
-{{ include "kuberay-operator.fullname" . }}-leader-election
+{{- /* Metadata of an object of the release: (dict root suffix labels annotations); labels and annotations are further ones. */}}
+{{- define "kuberay-operator.metadata" -}}
+{{- include "raykeeper.metadata" (dict "root" .root "name" (printf "%s%s" (include "kuberay-operator.fullname" .root) (default "" .suffix))
+  "labels" (merge dict (default dict .labels) (include "kuberay-operator.labels" .root | fromYaml)) "annotations" .annotations) }}
 {{- end }}
 
 {{- define "kuberay-operator.serviceAccount.name" -}}
-{{- $unnamed := ternary (include "kuberay-operator.fullname" .) "default" .Values.serviceAccount.create }}
-{{- default $unnamed .Values.serviceAccount.name }}
+{{- $account := default dict .Values.serviceAccount }}
+{{- default (ternary (include "kuberay-operator.fullname" .) "default" (not (not $account.create))) $account.name }}
+{{- end }}
+
+{{- define "kuberay-operator.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "kuberay-operator.serviceAccount.name" . }}
+  namespace: {{ .Release.Namespace }}
 {{- end }}
 
 {{- define "kuberay-operator.image" -}}
-{{- $image := .Values.image }}
+{{- $image := default dict .Values.image }}
 {{- if $image.digest }}
 {{- printf "%s@%s" $image.repository $image.digest }}
 {{- else }}
@@ -78,22 +86,51 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{- /* Values that may be missing, after `helm upgrade --reuse-values` from another version; then as the chart's own. */}}
+{{- define "kuberay-operator.leaderElection" -}}
+{{- ternary true .Values.leaderElectionEnabled (kindIs "invalid" .Values.leaderElectionEnabled) }}
+{{- end }}
+
+{{- define "kuberay-operator.metrics" -}}
+{{- $enabled := (.Values.metrics).enabled }}
+{{- ternary true $enabled (kindIs "invalid" $enabled) }}
+{{- end }}
+
+{{- define "kuberay-operator.concurrency" -}}
+{{- $number := .Values.reconcileConcurrency }}
+{{- ternary 1 $number (kindIs "invalid" $number) | toJson | trimAll "\"" }}
+{{- end }}
+
+{{- define "kuberay-operator.qps" -}}
+{{- $number := (.Values.kubeClient).qps }}
+{{- ternary 100 $number (kindIs "invalid" $number) | toJson | trimAll "\"" }}
+{{- end }}
+
+{{- define "kuberay-operator.burst" -}}
+{{- $number := (.Values.kubeClient).burst }}
+{{- ternary 200 $number (kindIs "invalid" $number) | toJson | trimAll "\"" }}
+{{- end }}
+
 {{- /* Stops on values that contradict each other or that the operator would refuse at its start. */}}
 {{- define "kuberay-operator.validateConfig" -}}
-{{- if not (regexMatch "^[1-9][0-9]*$" (.Values.reconcileConcurrency | toJson | trimAll "\"")) }}
+{{- if not (regexMatch "^[1-9][0-9]*$" (include "kuberay-operator.concurrency" .)) }}
 {{- fail (printf "reconcileConcurrency must be a positive integer, not %v" .Values.reconcileConcurrency) }}
 {{- end }}
-{{- if not (regexMatch "^[0-9]+(\\.[0-9]+)?$" (.Values.kubeClient.qps | toJson | trimAll "\"")) }}
+{{- if not (regexMatch "^[0-9]+(\\.[0-9]+)?$" (include "kuberay-operator.qps" .)) }}
 {{- fail (printf "kubeClient.qps must be a number that is not negative, not %v" .Values.kubeClient.qps) }}
 {{- end }}
-{{- if not (regexMatch "^[0-9]+$" (.Values.kubeClient.burst | toJson | trimAll "\"")) }}
+{{- if not (regexMatch "^[0-9]+$" (include "kuberay-operator.burst" .)) }}
 {{- fail (printf "kubeClient.burst must be an integer that is not negative, not %v" .Values.kubeClient.burst) }}
+{{- end }}
+{{- $repository := toString (.Values.image).repository }}
+{{- if has $repository (list "quay.io/kuberay/operator" "kuberay/operator" "docker.io/kuberay/operator") }}
+{{- fail (printf "image.repository: %s is KubeRay's own operator, and this chart gives it too few rights. Leave image out of your values; after --reuse-values use --reset-then-reuse-values instead" $repository) }}
 {{- end }}
 {{- $scheduler := default dict .Values.batchScheduler }}
 {{- if and (include "kuberay.kubernetesWASEnabled" .) (or $scheduler.enabled $scheduler.name) }}
 {{- fail "featureGates: KubernetesWAS is a scheduler too; leave out batchScheduler, or the gate" }}
 {{- end }}
-{{- with .Values.batchScheduler }}
+{{- with $scheduler }}
 {{- if and .enabled .name }}
 {{- fail (printf "batchScheduler.enabled is a deprecated spelling of name: volcano; leave it out beside name: %s" .name) }}
 {{- end }}
@@ -105,15 +142,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- $_ := set $gates .name .enabled }}
 {{- end }}
-{{- if and (include "kuberay.kubernetesWASEnabled" .) (or .Values.batchScheduler.enabled .Values.batchScheduler.name) }}
-{{- fail "the feature gate KubernetesWAS and batchScheduler exclude each other: both would start the pods of a cluster together" }}
-{{- end }}
 {{- range .Values.watchNamespace }}
 {{- if gt (len (splitList (printf ",%s," .) (printf ",%s," (join ",," $.Values.watchNamespace)))) 2 }}
 {{- fail (printf "watchNamespace names %s twice; leave one of them out" .) }}
 {{- end }}
 {{- end }}
-{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElectionEnabled) }}
+{{- if and (gt (int .Values.replicas) 1) (ne (include "kuberay-operator.leaderElection" .) "true") }}
 {{- fail (printf "replicas: %v needs leaderElectionEnabled: true, else all of them work at once" .Values.replicas) }}
 {{- end }}
 {{- end }}
@@ -135,68 +169,72 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - --log-file-path
 - {{ . }}
 {{- end }}
-{{- with .Values.logging.stdoutEncoder }}
+{{- with (.Values.logging).stdoutEncoder }}
 - --log-stdout-encoder
 - {{ . }}
 {{- end }}
-{{- with .Values.logging.fileEncoder }}
+{{- with (.Values.logging).fileEncoder }}
 - --log-file-encoder
 - {{ . }}
 {{- end }}
 {{- if kindIs "bool" .Values.useKubernetesProxy }}
 - --use-kubernetes-proxy={{ .Values.useKubernetesProxy }}
 {{- end }}
-- --enable-leader-election={{ .Values.leaderElectionEnabled }}
-- --enable-metrics={{ .Values.metrics.enabled }}
-- --reconcile-concurrency={{ .Values.reconcileConcurrency | toJson | trimAll "\"" }}
-- --qps={{ .Values.kubeClient.qps | toJson | trimAll "\"" }}
-- --burst={{ .Values.kubeClient.burst | toJson | trimAll "\"" }}
+- --enable-leader-election={{ include "kuberay-operator.leaderElection" . }}
+- --enable-metrics={{ include "kuberay-operator.metrics" . }}
+- --reconcile-concurrency={{ include "kuberay-operator.concurrency" . }}
+- --qps={{ include "kuberay-operator.qps" . }}
+- --burst={{ include "kuberay-operator.burst" . }}
+{{- include "kuberay-operator.historyFlags" . }}
 {{- end }}
 
+{{- /*
+What the operator may do: rules of (groups resources verbs). These are what it does, and nothing else; the tests compare them with
+the audit log of an API server. Where it works in single namespaces it may read the Leases of others there, else it lists all.
+*/}}
 {{- define "role.consistentRules" -}}
-{{- $read := list "get" "list" "watch" }}
-{{- $all := list "create" "delete" "get" "list" "patch" "update" "watch" }}
-{{- $keep := without $all "patch" }}
+{{- $follow := list "list" "watch" }}
+{{- $make := concat $follow (list "get" "create") }}
+{{- $keep := append $make "delete" }}
 {{- $rules := list
-  (list "" "persistentvolumeclaims pods/status services" $all)
-  (list "" "pods" (append $all "deletecollection"))
-  (list "" "pods/proxy services/status" (list "get" "patch" "update"))
+  (list "" "persistentvolumeclaims" (append $make "patch"))
+  (list "" "pods" (concat $keep (list "patch" "deletecollection")))
   (list "" "pods/resize" (list "patch"))
-  (list "" "secrets" $keep)
-  (list "" "serviceaccounts" (without $keep "update"))
-  (list "" "services/proxy" (list "create" "get" "patch" "update"))
-  (list "batch" "jobs" $all)
-  (list "cert-manager.io" "certificates" (without $keep "delete"))
-  (list "cert-manager.io" "certificates/status" (list "get"))
-  (list "cert-manager.io" "issuers" (append $read "create"))
-  (list "coordination.k8s.io" "leases" (list "create" "get" "list" "update"))
-  (list "discovery.k8s.io" "endpointslices" $read)
+  (list "" "secrets" (append $make "update"))
+  (list "" "serviceaccounts" (append $keep "patch"))
+  (list "" "services" (append $keep "patch"))
+  (list "batch" "jobs" $keep)
+  (list "coordination.k8s.io" "leases" (list (ternary "get" "list" (not (not .Values.singleNamespaceInstall)))))
+  (list "discovery.k8s.io" "endpointslices" $follow)
   (list "events.k8s.io" "events" (list "create" "patch"))
-  (list "extensions networking.k8s.io" "ingresses" $all)
-  (list "gateway.networking.k8s.io" "gateways httproutes" $keep)
-  (list "networking.k8s.io" "ingressclasses" $read)
-  (list "networking.k8s.io" "networkpolicies" $keep)
-  (list "ray.io" "rayclusters raycronjobs rayjobs rayservices" $all)
+  (list "gateway.networking.k8s.io" "gateways httproutes" (append $keep "update"))
+  (list "networking.k8s.io" "ingresses" (append $keep "patch"))
+  (list "ray.io" "rayclusters rayjobs" (append $keep "patch"))
+  (list "ray.io" "raycronjobs" $follow)
+  (list "ray.io" "rayservices" (append $follow "patch"))
   (list "ray.io" "rayclusters/finalizers raycronjobs/finalizers rayjobs/finalizers rayservices/finalizers" (list "update"))
-  (list "ray.io" "rayclusters/status raycronjobs/status rayjobs/status rayservices/status" (list "get" "patch" "update"))
-  (list "rbac.authorization.k8s.io" "rolebindings" (without $keep "update"))
-  (list "rbac.authorization.k8s.io" "roles" $keep)
-  (list "route.openshift.io" "routes" $all)
+  (list "ray.io" "rayclusters/status raycronjobs/status rayjobs/status rayservices/status" (list "patch"))
+  (list "rbac.authorization.k8s.io" "rolebindings" $keep)
+  (list "rbac.authorization.k8s.io" "roles" (append $keep "update"))
+  (list "route.openshift.io" "routes" (append $keep "patch"))
 }}
-{{- if include "kuberay.kubernetesWASEnabled" . }}
-{{- $rules = append $rules (list "scheduling.k8s.io" "podgroups workloads" $all) }}
+{{- if .Values.useKubernetesProxy }}
+{{- $rules = concat $rules (list
+  (list "" "pods/proxy" (list "get"))
+  (list "" "services/proxy" (list "create" "get" "update"))) }}
 {{- end }}
 {{- $scheduler := default dict .Values.batchScheduler }}
-{{- if or $scheduler.enabled (eq (default "" $scheduler.name) "volcano") }}
-{{- $rules = append $rules (list "scheduling.volcano.sh" "podgroups" $keep) }}
-{{- end }}
-{{- if or $scheduler.enabled (eq (default "" $scheduler.name) "scheduler-plugins") }}
-{{- $rules = append $rules (list "scheduling.x-k8s.io" "podgroups" (concat $read (list "create" "update"))) }}
+{{- $name := ternary "volcano" (default "" $scheduler.name) (not (not $scheduler.enabled)) }}
+{{- if include "kuberay.kubernetesWASEnabled" . }}
+{{- $rules = append $rules (list "scheduling.k8s.io" "podgroups workloads" (concat $keep (list "patch" "update"))) }}
+{{- else if eq $name "volcano" }}
+{{- $rules = append $rules (list "scheduling.volcano.sh" "podgroups" (append $make "update")) }}
+{{- else if eq $name "scheduler-plugins" }}
+{{- $rules = append $rules (list "scheduling.x-k8s.io" "podgroups" (append $make "update")) }}
 {{- end }}
 {{- $written := list }}
 {{- range $rules }}
-{{- $groups := ternary (list "") (splitList " " (index . 0)) (eq (index . 0) "") }}
-{{- $written = append $written (dict "apiGroups" $groups "resources" (splitList " " (index . 1)) "verbs" (sortAlpha (index . 2))) }}
+{{- $written = append $written (dict "apiGroups" (list (index . 0)) "resources" (splitList " " (index . 1)) "verbs" (sortAlpha (index . 2))) }}
 {{- end }}
 {{- toYaml $written }}
 {{- end }}
@@ -210,9 +248,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .context.Values.rbacEnable (not .context.Values.singleNamespaceInstall) }}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata:
-  name: {{ .kind }}-{{ .access }}-role
-  labels: {{- include "kuberay-operator.labels" .context | nindent 4 }}
+metadata: {{- include "raykeeper.metadata" (dict "root" .context "name" (printf "%s-%s-role" .kind .access) "isClusterWide" true
+  "labels" (include "kuberay-operator.labels" .context | fromYaml)) | nindent 2 }}
 rules:
   - apiGroups: [ray.io]
     resources: [{{ .kind }}s]

@@ -3,15 +3,17 @@
 {{- $probe := dict "httpGet" (dict "path" "/metrics" "port" "http") }}
 {{- $logFile := include "kuberay-operator.logFile" . }}
 metadata:
-  labels: {{- include "kuberay-operator.selectorLabels" . | nindent 4 }}
-    app.kubernetes.io/component: {{ include "kuberay-operator.component" . }}
-    {{- with .Values.labels }}{{- toYaml . | nindent 4 }}{{- end }}
-  {{- if or .Values.annotations .Values.configuration.enabled }}
+  labels:
+    {{- $labels := dict "app.kubernetes.io/component" (include "kuberay-operator.component" .) }}
+    {{- merge dict (include "kuberay-operator.selectorLabels" . | fromYaml) (default dict .Values.labels) $labels (default dict .Values.commonLabels)
+      | include "raykeeper.texts" | nindent 4 }}
+  {{- $hasFile := (.Values.configuration).enabled }}
+  {{- if or .Values.annotations $hasFile }}
   annotations:
-    {{- if .Values.configuration.enabled }}
+    {{- if $hasFile }}
     checksum/config: {{ include "kuberay-operator.configuration" . | sha256sum }}
     {{- end }}
-    {{- with .Values.annotations }}{{- toYaml . | nindent 4 }}{{- end }}
+    {{- with .Values.annotations }}{{- include "raykeeper.texts" . | nindent 4 }}{{- end }}
   {{- end }}
 spec:
   {{- with .Values.imagePullSecrets }}
@@ -25,7 +27,7 @@ spec:
   priorityClassName: {{ . }}
   {{- end }}
   {{- with .Values.nodeSelector }}
-  nodeSelector: {{- toYaml . | nindent 4 }}
+  nodeSelector: {{- include "raykeeper.texts" . | nindent 4 }}
   {{- end }}
   {{- with .Values.affinity }}
   affinity: {{- toYaml . | nindent 4 }}
@@ -39,7 +41,7 @@ spec:
   volumes:
     - name: tmp
       emptyDir: {}
-    {{- if .Values.configuration.enabled }}
+    {{- if $hasFile }}
     - name: operator-config
       configMap:
         name: {{ include "kuberay-operator.fullname" . }}-config
@@ -53,13 +55,13 @@ spec:
   containers:
     - name: {{ .Chart.Name }}
       image: {{ include "kuberay-operator.image" . }}
-      {{- with .Values.image.pullPolicy }}
+      {{- with (.Values.image).pullPolicy }}
       imagePullPolicy: {{ . }}
       {{- end }}
       command:
-        - {{ .Values.operatorCommand }}
+        - {{ default "/manager" .Values.operatorCommand }}
       args:
-        {{- if .Values.configuration.enabled }}
+        {{- if $hasFile }}
         - --config
         - /etc/kuberay/config.yaml
         {{- else }}
@@ -94,7 +96,7 @@ spec:
       volumeMounts:
         - name: tmp
           mountPath: /tmp
-        {{- if .Values.configuration.enabled }}
+        {{- if $hasFile }}
         - name: operator-config
           mountPath: /etc/kuberay
           readOnly: true

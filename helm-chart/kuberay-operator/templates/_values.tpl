@@ -27,6 +27,9 @@
 {{- end }}
 {{- else if and (kindIs "slice" $value) (kindIs "map" $known) }}
 {{- range $index, $part := $value }}
+{{- if kindIs "invalid" $part }}
+{{- $_ := set $found "errors" (append (get $found "errors") (printf "%s[%d]: is empty; a list that --set makes begins at [0]" $path $index)) }}
+{{- end }}
 {{- include "raykeeper.checkKeys" (list $found $keys (printf "%s[%d]" $path $index) $part $known) }}
 {{- end }}
 {{- end }}
@@ -36,6 +39,11 @@
 {{- define "raykeeper.hint" -}}
 {{- $path := index . 1 }}
 {{- $key := index . 2 }}
+{{- $place := ternary (printf "%s.%s" $path $key) $key (ne $path "") }}
+{{- $told := get (get (index . 0) "hints") $place | default (get (get (index . 0) "hints") (printf "*.%s" $key)) }}
+{{- if contains " " $told }}; {{ $told }}
+{{- else if $told }}; did you mean {{ hasPrefix "*." $told | ternary (printf "%s.%s" $path (trimPrefix "*." $told)) $told }}?
+{{- else }}
 {{- $best := "" }}
 {{- $bestScore := 39 }}
 {{- range keys (index . 3) | sortAlpha }}
@@ -54,6 +62,7 @@
 {{- end }}
 {{- end }}
 {{- with $best }}; did you mean {{ . }}?{{ end }}
+{{- end }}
 {{- end }}
 
 {{- /* How alike two names are, 0 to 100: the share of pairs of letters that both have. */}}

@@ -32,12 +32,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- /* name, namespace, labels and annotations of the object that the chart makes. */}}
 {{- define "ray-cluster.metadata" -}}
-name: {{ include "ray-cluster.fullname" . }}
-namespace: {{ .Release.Namespace }}
-labels: {{- merge dict (default dict .Values.labels) (include "ray-cluster.labels" . | fromYaml) | toYaml | nindent 2 }}
-{{- with .Values.annotations }}
-annotations: {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "raykeeper.metadata" (dict "root" . "name" (include "ray-cluster.fullname" .) "annotations" .Values.annotations
+  "labels" (merge dict (default dict .Values.labels) (include "ray-cluster.labels" . | fromYaml))) }}
 {{- end }}
 
 {{- /* Copies the values of these names that are set: (list target values names). */}}
@@ -82,10 +78,41 @@ The values of `head` and `worker` name cpu and memory as "", which means the def
 {{- with $resources.claims }}{{ $_ := set $target "claims" . }}{{ end }}
 {{- end }}
 
+{{- /* Stops where a container asks for more than its limit: (list template place). Kubernetes would refuse the pod, long after Helm was content. */}}
+{{- define "ray-cluster.checkRequests" -}}
+{{- $place := index . 1 }}
+{{- range (index . 0).spec.containers }}
+{{- $limits := default dict (.resources).limits }}
+{{- range $name, $request := default dict (.resources).requests }}
+{{- $asked := include "raykeeper.quantity" $request }}
+{{- $most := include "raykeeper.quantity" (get $limits $name) }}
+{{- if and $asked $most (gt (float64 $asked) (float64 $most)) }}
+{{- fail (printf "%s: the request for %s, %v, is above its limit, %v; set only one of them, and the other follows" $place $name $request (get $limits $name)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Lines about worker groups whose number the operator does not take as it is, for the notes. */}}
+{{- define "ray-cluster.notes" -}}
+{{- $groups := merge dict (default dict .Values.additionalWorkerGroups) }}
+{{- $_ := set $groups (include "raykeeper.text" (default "workergroup" (.Values.worker).groupName)) (default dict .Values.worker) }}
+{{- range $name, $group := $groups }}
+{{- if and $group (not $group.disabled) (not (kindIs "invalid" $group.replicas)) }}
+{{- $least := int64 (ternary 0 $group.minReplicas (kindIs "invalid" $group.minReplicas)) }}
+{{- $most := int64 (ternary 2147483647 $group.maxReplicas (kindIs "invalid" $group.maxReplicas)) }}
+{{- if or (lt (int64 $group.replicas) $least) (gt (int64 $group.replicas) $most) }}
+
+Worker group {{ $name }} gets {{ ternary $least $most (lt (int64 $group.replicas) $least) }} replicas and not {{ $group.replicas }}: minReplicas is {{ $least }}, maxReplicas {{ $most }}.
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* The image of a group; what it leaves out is that of all. */}}
 {{- define "ray-cluster.image" -}}
 {{- $own := default dict .group.image }}
-{{- $image := merge dict $own .root.Values.image }}
+{{- $image := merge dict $own (default dict .root.Values.image) }}
 {{- $digest := ternary $own.digest $image.digest (hasKey $own "tag") }}
 {{- if $digest }}{{ printf "%s@%s" $image.repository $digest }}
 {{- else }}{{ printf "%s:%s" $image.repository (include "raykeeper.text" $image.tag) }}
@@ -99,10 +126,10 @@ The values of `head` and `worker` name cpu and memory as "", which means the def
 {{- $group := index . 2 }}
 {{- $_ := set $target "name" (index . 3) }}
 {{- $_ := set $target "image" (include "ray-cluster.image" (dict "root" $root "group" $group)) }}
-{{- with (merge dict (default dict $group.image) $root.Values.image).pullPolicy }}
+{{- with (merge dict (default dict $group.image) (default dict $root.Values.image)).pullPolicy }}
 {{- $_ := set $target "imagePullPolicy" . }}
 {{- end }}
-{{- with concat (default list $root.Values.common.containerEnv) (default list $group.containerEnv) }}
+{{- with concat (default list ($root.Values.common).containerEnv) (default list $group.containerEnv) }}
 {{- $_ := set $target "env" . }}
 {{- end }}
 {{- include "ray-cluster.copy" (list $target $group (list "command" "args" "envFrom" "ports" "volumeMounts" "lifecycle" "securityContext")) }}
@@ -120,15 +147,17 @@ The values of `head` and `worker` name cpu and memory as "", which means the def
 {{- $target := index . 0 }}
 {{- $root := index . 1 }}
 {{- $group := index . 2 }}
-{{- $metadata := dict "labels" (merge dict (default dict $group.labels) (include "ray-cluster.labels" $root | fromYaml)) }}
-{{- with $group.annotations }}{{ $_ := set $metadata "annotations" . }}{{ end }}
+{{- $labels := merge dict (default dict $group.labels) (include "ray-cluster.labels" $root | fromYaml) (default dict $root.Values.commonLabels) }}
+{{- $metadata := dict "labels" (include "raykeeper.texts" $labels | fromYaml) }}
+{{- with $group.annotations }}{{ $_ := set $metadata "annotations" (include "raykeeper.texts" . | fromYaml) }}{{ end }}
 {{- $container := dict }}
 {{- include "ray-cluster.container" (prepend (rest .) $container) }}
 {{- $pod := dict "containers" (concat (list $container) (default list $group.sidecarContainers)) }}
 {{- with include "ray-cluster.serviceAccountName" $root }}{{ $_ := set $pod "serviceAccountName" . }}{{ end }}
 {{- with $root.Values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end }}
-{{- include "ray-cluster.copy" (list $pod $group (list "initContainers" "volumes" "dnsConfig" "nodeSelector" "affinity" "tolerations"
+{{- include "ray-cluster.copy" (list $pod $group (list "initContainers" "volumes" "dnsConfig" "affinity" "tolerations"
   "priorityClassName" "priority" "topologySpreadConstraints" "restartPolicy" "runtimeClassName" "serviceAccountName" "resourceClaims")) }}
+{{- with $group.nodeSelector }}{{ $_ := set $pod "nodeSelector" (include "raykeeper.texts" . | fromYaml) }}{{ end }}
 {{- with $group.podSecurityContext }}{{ $_ := set $pod "securityContext" . }}{{ end }}
 {{- $template := deepCopy (dict "metadata" $metadata "spec" $pod) }}
 {{- include "raykeeper.merge" (list $template $group.template) }}
@@ -146,18 +175,19 @@ The values of `head` and `worker` name cpu and memory as "", which means the def
 {{- end }}
 {{- end }}
 {{- with $parameters }}{{ $_ := set $target "rayStartParams" . }}{{ end }}
-{{- with $group.rayResources }}{{ $_ := set $target "resources" . }}{{ end }}
-{{- with $group.rayLabels }}{{ $_ := set $target "labels" . }}{{ end }}
+{{- with $group.rayResources }}{{ $_ := set $target "resources" (include "raykeeper.texts" . | fromYaml) }}{{ end }}
+{{- with $group.rayLabels }}{{ $_ := set $target "labels" (include "raykeeper.texts" . | fromYaml) }}{{ end }}
 {{- include "ray-cluster.template" . }}
 {{- end }}
 
 {{- define "ray-cluster.head" -}}
 {{- $target := index . 0 }}
 {{- $root := index . 1 }}
-{{- $head := $root.Values.head }}
+{{- $head := default dict $root.Values.head }}
 {{- include "ray-cluster.copy" (list $target $head (list "headService" "enableIngress" "ingressOptions")) }}
-{{- with $root.Values.service.type }}{{ $_ := set $target "serviceType" . }}{{ end }}
+{{- with ($root.Values.service).type }}{{ $_ := set $target "serviceType" . }}{{ end }}
 {{- include "ray-cluster.group" (list $target $root $head "ray-head" (dict "cpu" "1" "memory" "5Gi") true) }}
+{{- include "ray-cluster.checkRequests" (list $target.template "head.resources") }}
 {{- end }}
 
 {{- /* A group of workers: (list target root group name isNamed). */}}
@@ -171,7 +201,7 @@ The values of `head` and `worker` name cpu and memory as "", which means the def
 {{- if gt (int64 $least) (int64 $most) }}
 {{- fail (printf "worker group %s: minReplicas %d is above maxReplicas %d" $name (int64 $least) (int64 $most)) }}
 {{- end }}
-{{- if and $group.suspend (index . 1).Values.head.enableInTreeAutoscaling }}
+{{- if and $group.suspend ((index . 1).Values.head).enableInTreeAutoscaling }}
 {{- fail (printf "worker group %s: an autoscaled cluster cannot suspend a group; turn head.enableInTreeAutoscaling off" $name) }}
 {{- end }}
 {{- $_ := set $target "minReplicas" $least }}
@@ -179,6 +209,7 @@ The values of `head` and `worker` name cpu and memory as "", which means the def
 {{- $_ := set $target "numOfHosts" 1 }}
 {{- include "ray-cluster.copy" (list $target $group (list "replicas" "numOfHosts" "idleTimeoutSeconds" "scaleStrategy" "suspend")) }}
 {{- include "ray-cluster.group" (list $target (index . 1) $group "ray-worker" (dict "cpu" "1" "memory" "1Gi") (index . 4)) }}
+{{- include "ray-cluster.checkRequests" (list $target.template (printf "worker group %s" $name)) }}
 {{- end }}
 
 {{- define "ray-cluster.faultTolerance" -}}
@@ -195,8 +226,8 @@ The values of `head` and `worker` name cpu and memory as "", which means the def
 {{- $target := index . 0 }}
 {{- $root := index . 1 }}
 {{- $values := $root.Values }}
-{{- include "ray-cluster.copy" (list $target $values.head (list "rayVersion" "enableInTreeAutoscaling" "autoscalerOptions")) }}
-{{- if $values.gcsFaultTolerance.enabled }}
+{{- include "ray-cluster.copy" (list $target (default dict $values.head) (list "rayVersion" "enableInTreeAutoscaling" "autoscalerOptions")) }}
+{{- if ($values.gcsFaultTolerance).enabled }}
 {{- $options := dict }}
 {{- include "ray-cluster.faultTolerance" (list $options $values.gcsFaultTolerance) }}
 {{- $_ := set $target "gcsFaultToleranceOptions" $options }}
@@ -205,14 +236,16 @@ The values of `head` and `worker` name cpu and memory as "", which means the def
 {{- include "ray-cluster.head" (list $head $root) }}
 {{- $_ := set $target "headGroupSpec" $head }}
 {{- $groups := list }}
-{{- if not $values.worker.disabled }}
+{{- $worker := default dict $values.worker }}
+{{- $workerName := include "raykeeper.text" (default "workergroup" $worker.groupName) }}
+{{- if not $worker.disabled }}
 {{- $group := dict }}
-{{- include "ray-cluster.workers" (list $group $root $values.worker $values.worker.groupName true) }}
+{{- include "ray-cluster.workers" (list $group $root $worker $workerName true) }}
 {{- $groups = append $groups $group }}
 {{- end }}
 {{- range $name, $wanted := $values.additionalWorkerGroups }}
 {{- if and $wanted (not $wanted.disabled) }}
-{{- if and (not $values.worker.disabled) (eq $name (include "raykeeper.text" $values.worker.groupName)) }}
+{{- if and (not $worker.disabled) (eq $name $workerName) }}
 {{- fail (printf "two worker groups are called %s: change worker.groupName, or the name in additionalWorkerGroups" $name) }}
 {{- end }}
 {{- $group := dict }}

@@ -5,12 +5,8 @@ Labels and annotations of values come last, so that they win.
 
 {{- /* (dict root values name labels): metadata of an object for Prometheus or Grafana, which may stand in another namespace. */}}
 {{- define "raykeeper.monitoringMetadata" -}}
-name: {{ .name }}
-namespace: {{ default .root.Release.Namespace .values.namespace }}
-labels: {{- merge dict (default dict .values.additionalLabels) .labels | toYaml | nindent 2 }}
-{{- with .values.annotations }}
-annotations: {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "raykeeper.metadata" (dict "root" .root "name" .name "namespace" .values.namespace "annotations" .values.annotations
+  "labels" (merge dict (default dict .values.additionalLabels) .labels)) }}
 {{- end }}
 
 {{- /* (dict root values name labels service): the alerts of monitoring/rules.yaml, about this release alone. */}}
@@ -42,10 +38,7 @@ data:
 {{- with $values.from }}{{ $_ := set $ingress "from" . }}{{ end }}
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
-metadata:
-  name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
-  labels: {{- toYaml .labels | nindent 4 }}
+metadata: {{- include "raykeeper.metadata" . | nindent 2 }}
 spec:
   podSelector:
     matchLabels: {{- toYaml .selector | nindent 6 }}
@@ -59,15 +52,13 @@ spec:
 {{- /* (dict root name labels selector replicas): how many pods may be away at once. */}}
 {{- define "raykeeper.podDisruptionBudget" -}}
 {{- $away := .root.Values.podDisruptionBudget.maxUnavailable }}
+{{- if kindIs "invalid" $away }}{{ $away = 1 }}{{ end }}
 {{- if eq (toString $away) "0" }}
 {{- fail "podDisruptionBudget.maxUnavailable: 0 would keep every node with such a pod from being drained; use 1, or leave podDisruptionBudget.enabled out" }}
 {{- end }}
 apiVersion: policy/v1
 kind: PodDisruptionBudget
-metadata:
-  name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
-  labels: {{- toYaml .labels | nindent 4 }}
+metadata: {{- include "raykeeper.metadata" . | nindent 2 }}
 spec:
   maxUnavailable: {{ $away }}
   selector:
