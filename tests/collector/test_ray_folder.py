@@ -23,6 +23,8 @@ OWN_FILES = {
     "events/spool.py",
     "logs/positions.py",
     "raylet_socket.py",
+    "samples/journal.py",
+    "samples/machine.py",
     "spoolfolder.py",
 }
 """What opens files of the collector's own, in its spool, or the kernel's."""

@@ -17,6 +17,7 @@ UNUSABLE = [
     ("--ray-cluster-id", "", "A", "use lower-case letters"),
     ("--enable-event-collector", "ENABLE_EVENT_COLLECTOR", "yes", "use true or false"),
     ("--enable-log-collector", "ENABLE_LOG_COLLECTOR", "off", "use true or false"),
+    ("--enable-resource-collector", "ENABLE_RESOURCE_COLLECTOR", "10s", "use true or false"),
     ("--once", "", "maybe", "use true or false"),
     ("--events-port", "EVENTS_PORT", "events", "use a whole number"),
     ("--events-port", "EVENTS_PORT", "65536", "use a port from 0 to 65535"),

@@ -35,6 +35,7 @@ BY_FLAG: dict[str, tuple[str, str, Any]] = {
     "ray-cluster-namespace": ("team-a", "cluster.namespace", "team-a"),
     "enable-event-collector": ("false", "sink.is_on", False),
     "enable-log-collector": ("0", "log_files.is_on", False),
+    "enable-resource-collector": ("false", "samples.is_on", False),
     "events-port": ("9000", "sink.port", 9000),
     "ray-dashboard-address": ("https://head:8443/ray/", "head.dashboard_address", "https://head:8443/ray"),
     "event-data-dir": ("/spool", "spool.folder", Path("/spool")),

@@ -23,7 +23,11 @@ from raykeeper.collector.events.incoming import IncomingBody
 from raykeeper.collector.events.requests import MAX_HEAD_BYTES, RequestHead
 from raykeeper.collector.incarnations import observe_hook_files, observe_incarnations
 from raykeeper.collector.node_ids import parse_hook_file, parse_port_file_name, parse_raylet_log
+from raykeeper.collector.ray_metrics import MAX_LINE_BYTES, MAX_LINES, WantedLines, parse_metrics
+from raykeeper.collector.samples.machine import MachineFigures, parse_traffic
+from raykeeper.collector.samples.rows import to_sample
 from raykeeper.collector.sessions import SessionWatch
+from raykeeper.layout.samples import decode_block, encode_block, to_block
 from support.clocks import ManualClock
 
 HTTP_WORDS = [b"\r\n", b"\r\n\r\n", b"POST /v1/events HTTP/1.1\r\n", b"Content-Length: ", b"0\r\n\r\n", b"ffffffff\r\n"]
@@ -45,6 +49,8 @@ ID_WORDS = [
     b"gcs_server",
     b"\n",
 ]
+METRIC_WORDS = [b"\nray_node_cpu_utilization", b'\nray_resources{Name="CPU",State="USED"} ', b"NaN", b"+Inf", b"1e999"]
+METRIC_WORDS += [b'GpuIndex="', b'SessionName="', b'"} ', b"\\", b"{", b"\n", b"-0.0", b"\xff", b" 1 2 3"]
 OUTSIDE = b"from outside of the log folder"
 TREE_STEPS = 40
 NAMES = (
@@ -171,6 +177,26 @@ def test_any_file_that_may_name_a_node_names_one_or_none(ray: Path) -> None:
         assert all(re.fullmatch(r"[0-9a-f]{56}", node.node_id) for node in nodes if node)
 
     assert walk("node-ids", read, words=ID_WORDS) > 10
+
+
+def test_any_metrics_give_a_row_that_can_be_stored() -> None:
+    def read(data: bytes) -> None:
+        samples = []
+        for size in (1 << 16, 1000, 1):
+            wanted = WantedLines()
+            for start in range(0, min(len(data), 5000 * size), size):
+                wanted.feed(data[start : start + size])
+                assert len(wanted._rest) <= 2 * MAX_LINE_BYTES + size
+            wanted.feed(b"\n")
+            assert len(wanted.lines) <= MAX_LINES
+            metrics = parse_metrics(wanted)
+            assert metrics.dropped_events >= 0
+            samples.append(to_sample(1_794_769_207.0, SESSION, metrics, MachineFigures()))
+        assert samples[0] == samples[1]
+        assert decode_block(encode_block(to_block(samples[:1]))).rows == 1
+        parse_traffic(data.decode(errors="replace").splitlines())
+
+    assert walk("ray-metrics", read, words=METRIC_WORDS) > 10
 
 
 def test_any_tree_below_rays_folder_ships_what_is_in_it_alone(tmp_path: Path) -> None:

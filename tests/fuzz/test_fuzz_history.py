@@ -17,6 +17,7 @@ from raykeeper.history.http.ray_api.tasks import COLUMNS
 from raykeeper.history.ingest.manifests import parse_manifest
 from raykeeper.history.logs.names import PATTERN_LIMIT, InvalidPattern, matching_names
 from raykeeper.history.masking import masked, masked_text
+from raykeeper.history.prices import NodeFacts, NodeHoursUsed, PriceListError, parse_price_list
 from raykeeper.layout.compacted import DamagedCompaction, decode_compacted
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logindexes import DamagedLogIndexes, decode_log_indexes
@@ -110,6 +111,20 @@ def test_any_copy_or_answer_is_read_or_damaged(name: str, decode: object, damage
             return
 
     assert walk(name, read) > 3
+
+
+def test_any_price_list_is_taken_or_refused() -> None:
+    def read(data: bytes) -> None:
+        try:
+            prices = parse_price_list(data)
+        except PriceListError:
+            return
+        price = prices.of_node(NodeFacts("team-a", "c", {"zone": "a"}))
+        cost = price.cost(NodeHoursUsed(1, 1, 1, {"H100": 1})) if price else {}
+        assert all(0 <= amount < 1e13 for amount in cost.values())
+
+    words = [b"- ", b": ", b"&a ", b"*a", b"!!python/object:os.system ", b"<<: ", b".inf", b"0x10", b"{", b"}", b"\t"]
+    assert walk("price-lists", read, words=words) > 10
 
 
 def test_any_answer_is_masked() -> None:

@@ -7,9 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykeeper.layout.packs import (
+    DEPTH_LIMIT,
+    ENTRIES_LIMIT,
     DamagedPack,
+    Frame,
     Gap,
+    PackIndex,
     PackWriter,
+    encode_index,
     index_size,
     parse_index,
     read_frame,
@@ -71,3 +76,17 @@ def test_an_index_that_claims_to_be_larger_than_the_pack_is_refused() -> None:
     pack = a_pack(b"x")
     with pytest.raises(DamagedPack, match="are there"):
         parse_index(pack[-20:])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        PackIndex(tuple(Frame("f", "1-1", number, 1, 0, 1, 5) for number in range(ENTRIES_LIMIT + 1))),
+        PackIndex((), tuple(Gap("f", "1-1", number, 1, "") for number in range(ENTRIES_LIMIT + 1))),
+        PackIndex((Frame("a/" * (DEPTH_LIMIT + 1) + "f", "1-1", 0, 1, 0, 1, 5),)),
+    ],
+    ids=["frames", "gaps", "folders in folders"],
+)
+def test_an_index_of_more_than_any_collector_writes_is_damaged(index: PackIndex) -> None:
+    with pytest.raises(DamagedPack):
+        parse_index(encode_index(index))

@@ -8,7 +8,14 @@ import msgspec
 import pytest
 
 from raykeeper.layout.names import to_segment
-from raykeeper.layout.polled import DamagedAnswer, decode_polled, encode_polled, polled_body, polled_name
+from raykeeper.layout.polled import (
+    TEXT_LIMIT_BYTES,
+    DamagedAnswer,
+    decode_polled,
+    encode_polled,
+    polled_body,
+    polled_name,
+)
 from raykeeper.layout.records import PolledAnswer
 
 AT = datetime(2026, 11, 15, 20, 9, 58, 472000, tzinfo=UTC)
@@ -58,3 +65,20 @@ def test_damage_is_recognised() -> None:
     for damaged in (b"", b"{}", whole[:-3]):
         with pytest.raises(DamagedAnswer):
             decode_polled(damaged)
+
+
+def test_an_answer_of_more_elements_than_ray_has_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """35 million empty objects are a few kilobytes in a bucket, and five gigabytes in memory."""
+    monkeypatch.setattr("raykeeper.layout.polled.ELEMENT_LIMIT", 1000)
+    for body, is_readable in ((b"[" + b"{}," * 400 + b"{}]", True), (b"[" + b"{}," * 600 + b"{}]", False)):
+        answer = PolledAnswer(path="/api/jobs/", polled_at=datetime.now(UTC), status=200, body=msgspec.Raw(body))
+        if is_readable:
+            assert decode_polled(encode_polled(answer)).path == "/api/jobs/"
+        else:
+            with pytest.raises(DamagedAnswer, match="more than 1000 elements"):
+                decode_polled(encode_polled(answer))
+
+
+def test_a_text_that_is_no_json_is_kept_in_part() -> None:
+    kept = msgspec.json.decode(polled_body(b"\xff" * (TEXT_LIMIT_BYTES + 10)))
+    assert kept == "\N{REPLACEMENT CHARACTER}" * TEXT_LIMIT_BYTES

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bed.waiting import BUSY_FACTOR
 from raykeeper.layout.logs import DELETED, Hole, Slice, StoredLog, logs_of_packs, newest_by_path, plan_read, read_log
-from raykeeper.layout.packs import Gap, PackWriter
+from raykeeper.layout.packs import Frame, Gap, PackWriter
 
 TEXT = bytes(range(256)) * 4
 ranges = st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 200)), max_size=12)
@@ -94,3 +97,16 @@ def test_a_read_touches_only_the_frames_it_needs() -> None:
     pieces = plan_read(logs["1"], 250, 310)
     assert [(piece.start, piece.end) for piece in pieces] == [(250, 300), (300, 310)]
     assert all(isinstance(piece, Slice) for piece in pieces)
+
+
+def test_a_file_of_thousands_of_holes_and_gaps_is_planned_at_once() -> None:
+    """120,000 of each, 94 KB as a pack, took minutes: each hole looked through all gaps."""
+    frames = [("pack", Frame("f", "1-1", 2 * number, 1, 0, 10, 5)) for number in range(100_000)]
+    gaps = [Gap("f", "1-1", 10**9 + number, 1, "far away") for number in range(100_000)]
+    gaps[7] = Gap("f", "1-1", 13, 1, "lost")
+    began = time.process_time()
+    plan = plan_read(StoredLog("1-1", "f", frames=frames, gaps=gaps), 0, 200_000)
+    assert time.process_time() - began < 5 * BUSY_FACTOR
+    holes = [piece for piece in plan if isinstance(piece, Hole)]
+    assert len(holes) == 100_000
+    assert [(hole.start, hole.end) for hole in holes if hole.reason] == [(13, 14)]

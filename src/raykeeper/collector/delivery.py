@@ -7,7 +7,7 @@ from raykeeper.collector.logs.shipper import LogShipper
 from raykeeper.collector.metrics import CollectorMetrics
 from raykeeper.collector.node_records import LeftBehind
 from raykeeper.collector.sessions import SessionWatch
-from raykeeper.layout.records import Delivery
+from raykeeper.layout.records import MAX_COUNT, Delivery
 
 
 def observe_delivery(events: EventPath, shipper: LogShipper | None, metrics: CollectorMetrics) -> Delivery:
@@ -19,9 +19,9 @@ def observe_delivery(events: EventPath, shipper: LogShipper | None, metrics: Col
         events_set_aside=figures.events_set_aside,
         batches_refused=figures.batches_refused,
         unsent_event_bytes=events.unsent_bytes,
-        unsent_log_bytes=shipper.unsent_bytes if shipper else 0,
+        unsent_log_bytes=min(shipper.unsent_bytes, MAX_COUNT) if shipper else 0,
         oldest_unsent_seconds=round(max(oldest), 3),
-        lost_log_bytes=shipper.lost_bytes if shipper else 0,
+        lost_log_bytes=min(shipper.lost_bytes, MAX_COUNT) if shipper else 0,
         upload_errors=metrics.put_error_count(),
     )
 

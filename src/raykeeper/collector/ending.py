@@ -82,8 +82,10 @@ async def end_gracefully(collector: Collector, grace_seconds: float, clock: Cloc
     asked_at = clock.now()
     at_once = asyncio.create_task(_send_at_once(collector))
     await asyncio.gather(_last_poll(collector, deadlines.poll), _hear_ray_out(collector, deadlines.listen, clock))
-    event_bytes, logs = await asyncio.gather(
-        collector.intake.events.flush(deadlines.flush), _flush_logs(collector, deadlines.flush, at_once)
+    event_bytes, logs, _ = await asyncio.gather(
+        collector.intake.events.flush(deadlines.flush),
+        _flush_logs(collector, deadlines.flush, at_once),
+        _flush_samples(collector, deadlines.flush),
     )
     left = left_by_node(logs, event_bytes, _current_node(collector))
     is_recorded = await collector.recorder.end(REASON, left, deadlines.end, asked_at)
@@ -130,6 +132,14 @@ async def _flush_logs(
     if collector.shipper is None:
         return []
     return [((group.session, group.node_id), missing) for group, missing in await collector.shipper.missing_logs()]
+
+
+async def _flush_samples(collector: Collector, deadline: float) -> None:
+    if collector.sampler is not None:
+        try:
+            await collector.sampler.flush(deadline)
+        except Exception:  # events, logs and the end itself are worth more
+            log.exception("samples not sent at the end")
 
 
 def _raylet(collector: Collector) -> bool | None:

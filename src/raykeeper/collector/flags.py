@@ -110,6 +110,13 @@ _OURS = (
         default=":8085",
         variable="RAYKEEPER_METRICS_ADDR",
     ),
+    Flag(
+        "enable-resource-collector",
+        "Sample the CPU, memory, GPUs, object store, disk and network of the node every ten seconds.",
+        parse=parse_switch,
+        default="true",
+        variable="ENABLE_RESOURCE_COLLECTOR",
+    ),
     Flag("ray-tmp-root", "Folder of Ray's sessions.", default="/tmp/ray", variable="RAY_TMP_ROOT"),  # noqa: S108 - Ray's
     Flag(
         "poll-interval",

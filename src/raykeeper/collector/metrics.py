@@ -19,6 +19,7 @@ class CollectorMetrics:
         self._bucket()
         self._logs()
         self._head()
+        self._samples()
 
     def _events(self) -> None:
         self.batches = self._counter("batches", "Batches of events that Ray posted")
@@ -66,6 +67,12 @@ class CollectorMetrics:
         self.polled_lost = self._counter("polled_lost", "Answers given up while the bucket was away")
         self.heartbeats = self._counter("heartbeats", "Heartbeats written")
         self.ray_dropped_events = self._gauge("ray_dropped_events", "Events that Ray itself dropped, by its own count")
+
+    def _samples(self) -> None:
+        self.samples = self._counter(
+            "samples", "Samples of the node's resources; partial ones lack what Ray's agent did not show", "kind"
+        )
+        self.samples_lost = self._counter("samples_lost", "Samples given up while the disk or the bucket was away")
 
     def batch_received(self, size: int) -> None:
         self.batches.inc()

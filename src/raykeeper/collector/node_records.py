@@ -19,6 +19,7 @@ from raykeeper.collector.session_records import RecordBucket
 from raykeeper.errors import RaykeeperError
 from raykeeper.layout.keys import SessionId, end_record_key, node_record_key
 from raykeeper.layout.records import (
+    MAX_COUNT,
     RAYLET_KILLED,
     Delivery,
     EndRecord,
@@ -55,7 +56,7 @@ class LeftBehind:
 
     @property
     def missing_log_bytes(self) -> int:
-        return sum(missing.length for missing in self.missing_logs)
+        return min(sum(missing.length for missing in self.missing_logs), MAX_COUNT)
 
     @property
     def is_nothing(self) -> bool:
@@ -73,6 +74,7 @@ class NodeRecords:
         identity: Identity,
         bucket: RecordBucket,
         clock: Clock,
+        samples: Callable[[], bytes] = bytes,
     ) -> None:
         self.session = session
         self.node = node
@@ -80,6 +82,7 @@ class NodeRecords:
         self._identity = identity
         self._bucket = bucket
         self._clock = clock
+        self._samples = samples
         self._next_beat = self._next_losses = self._next_clocks = 0.0
         self._clock_offset: float | None = None
         self._dropped = 0
@@ -246,6 +249,7 @@ class NodeRecords:
             raylet_gone_at=self._raylet_end.at if self._raylet_end else None,
             was_raylet_killed=self._raylet_end is not None and self._raylet_end.was_killed,
             delivery=self._with_losses(delivery),
+            samples=self._samples(),
         )
 
     def _with_losses(self, delivery: Delivery) -> Delivery:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from raykeeper.collector.logs.tracker import Sessions as LogSessions
     from raykeeper.collector.poll.poller import HeadPoller
     from raykeeper.collector.records import Recorder
+    from raykeeper.collector.samples.sampler import Sampler
     from raykeeper.ray.dashboard import Dashboard, Limits
     from raykeeper.storage.backends.backend import StoreSettings
     from raykeeper.storage.store import ObjectStore
@@ -56,6 +57,7 @@ class Collector:
     recorder: Recorder
     shipper: LogShipper | None
     poller: HeadPoller | None
+    sampler: Sampler | None = None
 
 
 def make_collector(
@@ -70,6 +72,7 @@ def make_collector(
         make_shipper(settings, intake.sessions, intake.bucket, clock, metrics) if settings.log_files.is_on else None
     )
     poller = _poller(settings, intake, clock, metrics) if settings.polls_head else None
+    sampler = _sampler(settings, intake, clock, metrics) if settings.samples.is_on else None
 
     async def compare_clocks(key: str, data: bytes) -> float:
         return (await store.put_and_compare_clocks(key, data, clock)).seconds
@@ -80,8 +83,10 @@ def make_collector(
         left_by=lambda session, node_id: observe_left_by(session, node_id, intake.sessions, intake.events, shipper),
         compare_clocks=compare_clocks,
     )
+    if sampler is not None:
+        figures = replace(figures, observe_losses=sampler.dropped_events, samples=sampler.tail)
     recorder = Recorder(make_identity(settings), intake.sessions, intake.bucket, figures, clock, metrics)
-    return Collector(intake, recorder, shipper, poller)
+    return Collector(intake, recorder, shipper, poller, sampler)
 
 
 def _event_settings(settings: CollectorSettings) -> EventSettings:
@@ -137,6 +142,15 @@ def _poller(settings: CollectorSettings, intake: Intake, clock: Clock, metrics: 
     head, cluster = settings.head, settings.cluster
     own = PollSettings(cluster.namespace, cluster.name, head.poll_seconds, head.additional_endpoints)
     return HeadPoller(make_dashboard(settings), intake.sessions, intake.bucket, own, clock, metrics)
+
+
+def _sampler(settings: CollectorSettings, intake: Intake, clock: Clock, metrics: CollectorMetrics) -> Sampler:
+    from raykeeper.collector.samples.sampler import Sampler, SamplerSettings
+
+    cluster, folder = settings.cluster, settings.spool.folder / "samples"
+    phase = sum(_pod(settings).encode()) % 40 / 10  # pods of one machine do not all look at the same moment
+    own = SamplerSettings(cluster.namespace, cluster.name, folder, settings.node.ray_tmp_root, phase)
+    return Sampler(own, intake.sessions, intake.bucket, clock, metrics)
 
 
 def make_identity(settings: CollectorSettings) -> Identity:

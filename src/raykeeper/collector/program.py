@@ -91,6 +91,8 @@ def _runs(collector: Collector, settings: CollectorSettings) -> Iterator[tuple[s
         yield "logs", collector.shipper.run
     if collector.poller is not None:
         yield "poller", collector.poller.run
+    if collector.sampler is not None:
+        yield "samples", collector.sampler.run
 
 
 async def _kept_running(name: str, run: Callable[[], Awaitable[None]]) -> None:

@@ -129,6 +129,12 @@ class Folder:
         finally:
             os.close(descriptor)
 
+    def disk(self) -> tuple[int, int]:
+        """Bytes that are used of its file system, and that may be, as `df` counts them. Raises OSError."""
+        found = os.fstatvfs(self.descriptor)
+        used = (found.f_blocks - found.f_bfree) * found.f_frsize
+        return used, used + found.f_bavail * found.f_frsize  # what is kept for root is neither
+
     def link_target(self, name: str) -> str:
         """What a link says, which is all it is used for. Raises OSError."""
         return os.readlink(name, dir_fd=self.descriptor)

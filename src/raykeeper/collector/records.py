@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from raykeeper.clock import Clock
@@ -20,7 +21,7 @@ from raykeeper.collector.node_records import (
     ObserveLosses,
 )
 from raykeeper.collector.poll.facts import HeadFacts
-from raykeeper.collector.ray_losses import observe_dropped_events
+from raykeeper.collector.ray_metrics import observe_dropped_events
 from raykeeper.collector.raylet_ends import RayletEnd, find_unseen_end
 from raykeeper.collector.raylet_socket import raylet_listens
 from raykeeper.collector.session_records import RecordBucket, SessionRecords
@@ -69,6 +70,8 @@ class Figures:
     """What of one node's data, by session name and node id, is not in the bucket yet."""
     observe_losses: ObserveLosses = observe_dropped_events
     compare_clocks: CompareClocks | None = None
+    samples: Callable[[str, str], bytes] = lambda _session, _node_id: b""
+    """Resource samples of a node, by session name and node id, that the bucket does not have yet."""
 
 
 class Recorder:
@@ -207,7 +210,10 @@ class Recorder:
         place = (session.name, node.node_id)
         if place not in self._nodes:
             session_id = self._identity.session(session.name)
-            self._nodes[place] = NodeRecords(session_id, session.path, node, self._identity, self._bucket, self._clock)
+            samples = partial(self._figures.samples, *place)
+            self._nodes[place] = NodeRecords(
+                session_id, session.path, node, self._identity, self._bucket, self._clock, samples
+            )
         return self._nodes[place]
 
     async def _left_by(self, session: str, node_id: str) -> LeftBehind | None:

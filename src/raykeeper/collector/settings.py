@@ -110,6 +110,14 @@ class LogFileSettings:
 
 
 @dataclass(frozen=True)
+class SampleSettings:
+    """What the node uses, every ten seconds."""
+
+    is_on: bool = True
+    """Take samples at all (`--enable-resource-collector`, `ENABLE_RESOURCE_COLLECTOR`)."""
+
+
+@dataclass(frozen=True)
 class RayTokenSettings:
     """What the collector shows a dashboard that asks for tokens."""
 
@@ -154,6 +162,8 @@ class CollectorSettings:
     """Events on disk."""
     log_files: LogFileSettings = field(default_factory=LogFileSettings)
     """Ray's log files."""
+    samples: SampleSettings = field(default_factory=SampleSettings)
+    """Resource samples."""
     head: HeadSettings = field(default_factory=HeadSettings)
     """The dashboard."""
     metrics_address: str = ":8085"

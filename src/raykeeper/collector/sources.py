@@ -20,6 +20,7 @@ from raykeeper.collector.settings import (
     LogFileSettings,
     NodeSettings,
     RayTokenSettings,
+    SampleSettings,
     SinkSettings,
     SpoolSettings,
 )
@@ -66,6 +67,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         sink=_sink(sources),
         spool=_spool(sources, node.ray_tmp_root),
         log_files=_log_files(sources),
+        samples=SampleSettings(sources.read("enable-resource-collector", parse_switch, SampleSettings.is_on)),
         head=_head(sources),
         metrics_address=sources.read("metrics-addr", _parse_listener, CollectorSettings.metrics_address),
         grace_seconds=sources.read("grace-period", parse_duration, CollectorSettings.grace_seconds),

@@ -96,7 +96,7 @@ def end_record_key(session: SessionId, node_id: str) -> str:
 
 @dataclass(frozen=True, order=True)
 class SealedKey:
-    """One immutable object a collector sealed: event segment, log pack, or what it set aside."""
+    """One immutable object a collector sealed: event segment, log pack, samples, or what it set aside."""
 
     folder: ClassVar[str]
     suffix: ClassVar[str]
@@ -134,6 +134,13 @@ class LogPackKey(SealedKey):
 
     folder = "logs"
     suffix = ".pack"
+
+
+class SamplesKey(SealedKey):
+    """What a node used, every ten seconds; the hour of the key is that of its rows."""
+
+    folder = "metrics"
+    suffix = ".json.zst"
 
 
 class RejectsKey(SealedKey):
@@ -301,6 +308,29 @@ class LogIndexKey:
         return f"{log_indexes_prefix(session)}{to_segment(node_id)}/"
 
 
+def sample_tables_prefix(session: SessionId) -> str:
+    return f"{session.prefix}tables/metrics/"
+
+
+@dataclass(frozen=True, order=True)
+class SampleTableKey:
+    """All resource samples of one hour or day of a session as a table; named after the blocks it was made of."""
+
+    session: SessionId
+    period: str
+    """An hour as keys spell it, or a day."""
+    digest: str
+    unreadable: int
+    """Blocks that could not be read, and are missing in it."""
+    level: str
+    """How fine its rows are: `fine` or `coarse`."""
+
+    @property
+    def key(self) -> str:
+        name = f"{self.digest}-{self.unreadable}-{self.level}.parquet"
+        return f"{sample_tables_prefix(self.session)}{self.period}/{name}"
+
+
 def hour_of(unix_ns: int) -> str:
     """The UTC hour as keys spell it, such as `2026-11-15T19`."""
     return from_ns(unix_ns).strftime("%Y-%m-%dT%H")
@@ -308,8 +338,8 @@ def hour_of(unix_ns: int) -> str:
 
 _SESSION_PATH = r"v1/data/(?P<namespace>[^/]+)/(?P<cluster>[^/]+)/(?P<session>[^/]+)/"
 _SEALED = re.compile(
-    _SESSION_PATH + r"(?P<folder>events|logs|rejects)/(?P<hour>\d{4}-\d\d-\d\dT\d\d)/(?P<node>[^/]+)/"
-    r"(?P<ns>\d{19})-(?P<sequence>\d{6})(?P<suffix>\.ndjson\.zst|\.pack)"
+    _SESSION_PATH + r"(?P<folder>events|logs|rejects|metrics)/(?P<hour>\d{4}-\d\d-\d\dT\d\d)/(?P<node>[^/]+)/"
+    r"(?P<ns>\d{19})-(?P<sequence>\d{6})(?P<suffix>\.ndjson\.zst|\.json\.zst|\.pack)"
 )
 _POLLED = re.compile(_SESSION_PATH + r"polled/(?P<name>[^/]+)/(?P<ms>\d{13})\.json\.zst")
 _CATALOG = re.compile(
@@ -330,13 +360,17 @@ _RAYJOB_NOTE = re.compile(
 _LOG_INDEX = re.compile(
     _SESSION_PATH + r"tables/log-indexes/(?P<node>[^/]+)/(?P<digest>[0-9a-f]{32})-(?P<packs>\d{1,9})\.msgpack\.zst"
 )
+_SAMPLE_TABLE = re.compile(
+    _SESSION_PATH + r"tables/metrics/(?P<period>\d{4}-\d\d-\d\d(?:T\d\d)?)/"
+    r"(?P<digest>[0-9a-f]{32})-(?P<unreadable>\d{1,9})-(?P<level>fine|coarse)\.parquet"
+)
 _SEALED_KINDS: dict[tuple[str, str], type[SealedKey]] = {
-    (kind.folder, kind.suffix): kind for kind in (EventSegmentKey, LogPackKey, RejectsKey)
+    (kind.folder, kind.suffix): kind for kind in (EventSegmentKey, LogPackKey, RejectsKey, SamplesKey)
 }
 
 
 def parse_sealed_key(key: str) -> SealedKey | None:
-    """The facts in the key of an event segment, log pack or rejects; None for any other key."""
+    """The facts in the key of an event segment, log pack, samples or rejects; None for any other key."""
     found = _SEALED.fullmatch(key)
     kind = found and _SEALED_KINDS.get((found["folder"], found["suffix"]))
     if not found or not kind:
@@ -402,6 +436,14 @@ def parse_log_index_key(key: str) -> LogIndexKey | None:
     return _confirmed(
         key, lambda: LogIndexKey(_session(found), from_segment(found["node"]), found["digest"], int(found["packs"]))
     )
+
+
+def parse_sample_table_key(key: str) -> SampleTableKey | None:
+    """The facts in the key of a table of resource samples; None for any other key."""
+    if not (found := _SAMPLE_TABLE.fullmatch(key)):
+        return None
+    facts = (found["period"], found["digest"], int(found["unreadable"]), found["level"])
+    return _confirmed(key, lambda: SampleTableKey(_session(found), *facts))
 
 
 class _Keyed(Protocol):

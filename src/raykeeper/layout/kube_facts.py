@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from raykeeper.layout.records import check_times
 from raykeeper.layout.segments import TornSegment, compress_lines, read_lines
 
 ContainerState = Literal["waiting", "running", "terminated"]
@@ -153,6 +154,8 @@ class DecodedFacts:
     facts: tuple[KubeFact, ...]
     unreadable: int = 0
     """Lines that are damaged, and the rest of a segment that is torn, as one. Lines of a later version do not count."""
+    text_bytes: int = 0
+    """Of the lines that were read."""
 
 
 def says_the_same(before: KubeFact | None, after: KubeFact) -> bool:
@@ -165,22 +168,36 @@ def encode_facts(facts: Iterable[KubeFact]) -> bytes:
     return compress_lines(msgspec.json.encode(fact) for fact in facts)
 
 
+OBJECT_LIMIT_BYTES = 4 << 20
+"""Of a segment; the observer's largest is below 1 MB."""
+LINES_LIMIT = 10_000
+"""Of a segment; the observer writes 500. What is beyond is not read, and counts as one unreadable line."""
+TEXT_LIMIT_BYTES = 32 << 20
+"""The same for its text."""
+
+
 def decode_facts(data: bytes) -> DecodedFacts:
     """Every fact of a segment that can be read, in its order."""
-    facts, unreadable = list[KubeFact](), 0
+    facts, unreadable, text_bytes = list[KubeFact](), 0, 0
     try:
-        for line in read_lines(data):
+        for number, line in enumerate(read_lines(data)):
+            text_bytes += len(line)
+            if number == LINES_LIMIT or text_bytes > TEXT_LIMIT_BYTES:
+                unreadable += 1
+                break
             try:
-                facts.append(_decoder.decode(line))
-            except msgspec.DecodeError:
+                fact = _decoder.decode(line)
+                check_times(fact)
+                facts.append(fact)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 unreadable += not _is_of_later_version(line)
     except TornSegment:
         unreadable += 1
-    return DecodedFacts(tuple(facts), unreadable)
+    return DecodedFacts(tuple(facts), unreadable, text_bytes)
 
 
 def _is_of_later_version(line: bytes) -> bool:
     try:
         return _kind_decoder.decode(line).kind not in _KINDS
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False

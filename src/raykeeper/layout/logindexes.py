@@ -13,10 +13,12 @@ import zstandard
 
 from raykeeper.layout.bounded import decompressed
 from raykeeper.layout.keys import LogIndexKey, LogPackKey, SessionId
-from raykeeper.layout.packs import INDEX_LIMIT_BYTES, PackIndex
+from raykeeper.layout.packs import ENTRIES_LIMIT, INDEX_LIMIT_BYTES, CountedIndex, DamagedPack, PackIndex, check_paths
 
 PIECE_BYTES = 4 << 20  # of one object, uncompressed: some 25,000 frames
-_MAX_BYTES = INDEX_LIMIT_BYTES + PIECE_BYTES  # an index that is larger than a piece has one of its own
+OBJECT_LIMIT_BYTES = INDEX_LIMIT_BYTES + PIECE_BYTES
+"""Of an object, compressed or not: an index that is larger than a piece has one of its own."""
+_ENTRIES_LIMIT = 2 * ENTRIES_LIMIT  # a piece has no more than the largest index, and one behind it
 _LEVEL = 9  # written once, read by every replica
 _ARRAY_32 = b"\xdd"  # msgpack's word for an array whose length is in the next four bytes
 
@@ -73,10 +75,23 @@ class LogIndexes:
 def decode_log_indexes(data: bytes) -> list[CopiedIndex]:
     """Raises DamagedLogIndexes."""
     try:
-        text = decompressed(data, _MAX_BYTES)
-        return msgspec.msgpack.decode(text, type=list[CopiedIndex])
-    except (zstandard.ZstdError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        text = decompressed(data, OBJECT_LIMIT_BYTES)
+        counted = msgspec.msgpack.decode(text, type=list[_CountedCopy])
+        if sum(copied.index.check() for copied in counted) > _ENTRIES_LIMIT:
+            raise DamagedLogIndexes(f"more than {_ENTRIES_LIMIT} entries")
+        del counted
+        copies = msgspec.msgpack.decode(text, type=list[CopiedIndex])
+        for copied in copies:
+            check_paths(copied.index)
+    except (zstandard.ZstdError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, DamagedPack) as exc:
         raise DamagedLogIndexes(str(exc)) from exc
+    return copies
+
+
+class _CountedCopy(msgspec.Struct, array_like=True):
+    pack: str
+    size: int
+    index: CountedIndex
 
 
 def copied_index(session: SessionId, pack: str, size: int, index: PackIndex) -> CopiedIndex:

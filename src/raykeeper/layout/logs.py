@@ -111,17 +111,37 @@ def plan_read(stored: StoredLog, start: int, end: int) -> list[Slice | Hole]:
         return [Slice(pack, frame, start, end)] if start < end else []
     end, at, pieces = min(end, stored.size), start, list[Slice | Hole]()
     touching = [item for item in stored.frames if item[1].offset < end and item[1].offset + item[1].length > start]
+    reasons = _Reasons(stored.gaps)
     for pack, frame in sorted(touching, key=lambda item: (item[1].offset, -item[1].length)):
         upto = min(frame.offset + frame.length, end)
         if upto <= at:
             continue
         if frame.offset > at:
-            pieces += _holes(stored, at, min(frame.offset, end))
+            pieces.append(reasons.hole(at, min(frame.offset, end)))
             at = min(frame.offset, end)
         if at < upto:
             pieces.append(Slice(pack, frame, at, upto))
             at = upto
-    return pieces + (_holes(stored, at, end) if at < end else [])
+    return [*pieces, reasons.hole(at, end)] if at < end else pieces
+
+
+class _Reasons:
+    """Why ranges are missing. Asked in order, so that each gap is looked at once, however many holes there are."""
+
+    def __init__(self, gaps: Iterable[Gap]) -> None:
+        self._gaps = sorted(gaps, key=lambda gap: gap.offset)
+        self._at = 0
+
+    def hole(self, start: int, end: int) -> Hole:
+        """The range as one hole, with the reason of the first gap that touches it."""
+        while self._at < len(self._gaps) and _end(self._gaps[self._at]) <= start:
+            self._at += 1
+        gap = self._gaps[self._at] if self._at < len(self._gaps) else None
+        return Hole(start, end, gap.reason if gap and gap.offset < end else "")
+
+
+def _end(gap: Gap) -> int:
+    return gap.offset + gap.length
 
 
 def read_log(stored: StoredLog, start: int, end: int, fetch: Callable[[str, Frame], bytes]) -> tuple[bytes, list[Hole]]:
@@ -143,9 +163,3 @@ def logs_of_packs(packs: Mapping[str, bytes]) -> tuple[dict[str, StoredLog], Cal
     """Every generation in whole packs that are at hand, and how their frames are fetched."""
     logs = collect_logs((key, parse_index(pack)) for key, pack in packs.items())
     return logs, lambda key, frame: packs[key][frame.position : frame.position + frame.size]
-
-
-def _holes(stored: StoredLog, start: int, end: int) -> list[Slice | Hole]:
-    """The range as one hole, with the reason of the first gap that touches it."""
-    touching = (gap.reason for gap in stored.gaps if gap.offset < end and gap.offset + gap.length > start)
-    return [Hole(start, end, next(touching, ""))]

@@ -27,8 +27,13 @@ FRAME_LIMIT_BYTES = 16 << 20
 """Of one frame, as text or packed. Collectors write 256 KB, and 4 MB of a file that is rewritten in place."""
 FILE_LIMIT_BYTES = 1 << 60
 """Of one log file, with what is missing from it."""
+ENTRIES_LIMIT = 100_000
+"""Frames and gaps of one pack; collectors close one before it has so many."""
 PATH_LIMIT = 4096
 """Characters of a path, as on Linux."""
+DEPTH_LIMIT = 100
+"""Folders of a path inside each other; collectors go down 32."""
+_ENTRY_BYTES = 160  # of an entry beside its path: five numbers of nine bytes, a generation, words of ours
 _NAME_LIMIT = 255
 _REASON_LIMIT = 4096
 
@@ -79,6 +84,10 @@ class PackIndex(msgspec.Struct, frozen=True):
     frames: tuple[Frame, ...]
     gaps: tuple[Gap, ...] = ()
 
+    @property
+    def entries(self) -> int:
+        return len(self.frames) + len(self.gaps)
+
 
 class PackWriter:
     """Collects byte ranges in memory until the pack is closed."""
@@ -90,6 +99,8 @@ class PackWriter:
         self._gaps: list[Gap] = []
         self.size = 0
         """Bytes so far, without the index."""
+        self.index_bytes = 0
+        """About as many as the index will have, uncompressed: readers take `INDEX_LIMIT_BYTES` of it."""
 
     def __bool__(self) -> bool:
         return bool(self._frames or self._gaps)
@@ -102,13 +113,20 @@ class PackWriter:
         self._frames.append(Frame(path, generation, offset, len(data), self.size, len(packed), read_ns, is_whole))
         self._parts.append(packed)
         self.size += len(packed)
+        self.index_bytes += index_bytes(path)
 
     def add_gap(self, gap: Gap) -> None:
         self._gaps.append(gap)
+        self.index_bytes += index_bytes(gap.path)
 
     def to_bytes(self) -> bytes:
         """The finished pack."""
         return b"".join([*self._parts, encode_index(PackIndex(tuple(self._frames), tuple(self._gaps)))])
+
+
+def index_bytes(path: str) -> int:
+    """What a frame or a gap of that path takes of an index, at most."""
+    return len(path.encode(errors="replace")) + _ENTRY_BYTES
 
 
 def encode_index(index: PackIndex) -> bytes:
@@ -135,10 +153,40 @@ def parse_index(tail: bytes) -> PackIndex:
     if size > len(tail):
         raise DamagedPack(f"the index is {size} bytes, {len(tail)} are there")
     packed = tail[len(tail) - size : len(tail) - TRAILER_BYTES]
+    text = _decompress(packed, INDEX_LIMIT_BYTES)
     try:
-        return msgspec.msgpack.decode(_decompress(packed, INDEX_LIMIT_BYTES), type=PackIndex)
+        if len(text) > SMALL_INDEX_BYTES:
+            msgspec.msgpack.decode(text, type=CountedIndex).check()
+        index = msgspec.msgpack.decode(text, type=PackIndex)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise DamagedPack(f"index: {exc}") from exc
+    check_paths(index)
+    return index
+
+
+SMALL_INDEX_BYTES = 1 << 20
+"""Has no number of entries that matters."""
+
+
+class CountedIndex(msgspec.Struct):
+    """An index of which nothing is built, to be counted first: an entry takes 400 bytes of memory, and 20 here."""
+
+    frames: list[msgspec.Raw]
+    gaps: list[msgspec.Raw] = []
+
+    def check(self) -> int:
+        """How many entries there are. Raises DamagedPack for more than any collector writes."""
+        entries = len(self.frames) + len(self.gaps)
+        if entries > ENTRIES_LIMIT:
+            raise DamagedPack(f"index: {entries} entries where at most {ENTRIES_LIMIT} may be")
+        return entries
+
+
+def check_paths(index: PackIndex) -> None:
+    """Raises DamagedPack for a path that no collector writes."""
+    paths = {frame.path for frame in index.frames} | {gap.path for gap in index.gaps}
+    if any(path.count("/") > DEPTH_LIMIT for path in paths):
+        raise DamagedPack(f"index: a path of more than {DEPTH_LIMIT} folders")
 
 
 def read_frame(frame: Frame, packed: bytes) -> bytes:

@@ -6,14 +6,14 @@ record with one state; merged with what is stored, it is its history.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import msgspec
 
 from raykeeper.layout.kube_facts import EventFact
-from raykeeper.layout.records import Record, decode_record, is_usable_time
+from raykeeper.layout.records import MIB, Record
 
 T = TypeVar("T")
 
@@ -72,6 +72,8 @@ class RayJobAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 class RayJobRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
     """One RayJob (one uid)."""
 
+    limit_bytes: ClassVar[int] = 4 * MIB
+    """60 states with the longest messages are below 1 MB."""
     namespace: str
     name: str
     uid: str
@@ -168,21 +170,3 @@ def _newest_warnings(events: Iterable[EventFact]) -> tuple[EventFact, ...]:
         if known is None or (event.count, event.at) > (known.count, known.at):
             newest[event.uid] = event
     return tuple(sorted(newest.values(), key=lambda event: (event.at, event.uid)))[-MOST_WARNINGS:]
-
-
-def decode_rayjob(data: bytes) -> RayJobRecord:
-    """Raises msgspec.ValidationError, also for times at which no clock can be."""
-    record = decode_record(data, RayJobRecord)
-    for time in _times(record):
-        if time is not None and not is_usable_time(time):
-            raise msgspec.ValidationError(f"{time.isoformat()} is no time of a RayJob")
-    return record
-
-
-def _times(record: RayJobRecord) -> Iterator[datetime | None]:
-    for state in record.states:
-        yield from (state.at, state.started_at, state.ended_at)
-    for attempt in record.attempts:
-        yield from (attempt.started_at, attempt.ended_at)
-    for event in record.warnings:
-        yield from (event.at, event.first_at)

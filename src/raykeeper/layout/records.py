@@ -6,8 +6,7 @@ Readers ignore fields they do not know, and every field that came later has a de
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cache
-from typing import Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -17,8 +16,19 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo
 """Of every time in a record. At the ends of the calendar a time cannot be told in another zone."""
 
 
+KIB, MIB = 1 << 10, 1 << 20
+MAX_COUNT = (1 << 63) - 1
+"""Of anything that a record counts: sizes of sparse files add up to more than any disk has."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
+Seconds = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
+"""Thirty years: with a longer time nothing can be reckoned."""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Common base: JSON with snake_case names; what equals its default is left out."""
+
+    limit_bytes: ClassVar[int] = 8 * KIB
+    """Of its object: a larger one is none of ours. Lists hold thousands of them in memory."""
 
 
 class SessionRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,52 +54,59 @@ class SessionRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
 class Delivery(Record, frozen=True, kw_only=True, omit_defaults=True):
     """How far a node's collector is: what waits, what was refused, given up or lost."""
 
-    events_accepted: int = 0
-    events_set_aside: int = 0
-    batches_refused: int = 0
+    events_accepted: Count = 0
+    events_set_aside: Count = 0
+    batches_refused: Count = 0
     """Answered 503 because the disk budget was used up."""
-    unsent_event_bytes: int = 0
-    unsent_log_bytes: int = 0
-    oldest_unsent_seconds: float = 0.0
-    lost_log_bytes: int = 0
+    unsent_event_bytes: Count = 0
+    unsent_log_bytes: Count = 0
+    oldest_unsent_seconds: Seconds = 0.0
+    lost_log_bytes: Count = 0
     """Of deleted files that could not be kept open any longer."""
-    ray_dropped_events: int = 0
+    ray_dropped_events: Count = 0
     """By Ray's own count, before they reached the collector."""
-    upload_errors: int = 0
+    upload_errors: Count = 0
 
 
 class NodeRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
     """`node.json`: heartbeat of one node incarnation, overwritten by its own collector."""
 
+    limit_bytes: ClassVar[int] = 16 * KIB
+    """Its samples take up to 11 KB."""
     node_id: str
     role: Role
     started_at: datetime
     beat_at: datetime
-    interval_seconds: float
+    interval_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)]
     """A node whose heartbeat is older than three of these is silent."""
     pod: str = ""
     pod_ip: str = ""
     hostname: str = ""
-    clock_offset_seconds: float | None = None
+    clock_offset_seconds: Seconds | None = None
     """The node's clock minus the store's."""
     raylet_gone_at: datetime | None = None
     """When the node's raylet ended, by the node's clock. It is the node's last heartbeat: the collector may live on."""
     was_raylet_killed: bool = False
     """Nobody had asked the raylet to end: it was killed, or aborted."""
     delivery: Delivery = Delivery()
+    samples: bytes = b""
+    """Rows of resource samples that no block in the store holds yet, as such a block (`layout/samples.py`): a node that
+    is lost with its disk is known to its last heartbeat."""
 
 
 class MissingLog(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes of one file that did not reach the store."""
 
     path: str
-    offset: int
-    length: int
+    offset: Count
+    length: Count
 
 
 class EndRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
     """`end.json`: the end of one node incarnation, once all that is known of it was sent."""
 
+    limit_bytes: ClassVar[int] = 8 * MIB
+    """A thousand paths of files that are missing, escaped."""
     node_id: str
     role: Role
     ended_at: datetime
@@ -98,8 +115,8 @@ class EndRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
     is_complete: bool
     """Nothing this node's collector had was left behind."""
     missing_logs: tuple[MissingLog, ...] = ()
-    missing_log_bytes: int = 0
-    missing_event_bytes: int = 0
+    missing_log_bytes: Count = 0
+    missing_event_bytes: Count = 0
     delivery: Delivery = Delivery()
 
 
@@ -186,19 +203,19 @@ def decode_record(data: bytes, kind: type[R]) -> R:
     return record
 
 
-def check_times(record: Record) -> None:
-    """Raises msgspec.ValidationError for a record that names a time at which no clock can be."""
-    for name in _names(type(record)):
-        time = getattr(record, name)
-        if isinstance(time, datetime) and not is_usable_time(time):
-            raise msgspec.ValidationError(f"{time.isoformat()} is no time of a session - at `$.{name}`")
+def check_times(value: object) -> None:
+    """Raises msgspec.ValidationError for a record that names a time, however deep inside, at which no clock can be."""
+    if isinstance(value, datetime):
+        if not is_usable_time(value):
+            raise msgspec.ValidationError(f"{value.isoformat()} is no time of a session")
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            check_times(getattr(value, name))
+    elif isinstance(value, tuple):
+        for inner in value:
+            check_times(inner)
 
 
 def is_usable_time(time: datetime) -> bool:
     """Whether a time from outside lies where clocks can be: nothing that is done with it can fail."""
     return time.tzinfo is not None and EARLIEST <= time < LATEST
-
-
-@cache
-def _names(kind: type[Record]) -> tuple[str, ...]:
-    return tuple(field.name for field in msgspec.structs.fields(kind))

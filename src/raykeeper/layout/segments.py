@@ -14,8 +14,11 @@ _PIECE_BYTES = 1 << 18
 """Of text that is decompressed at a time."""
 LINE_LIMIT_BYTES = 16 << 20
 """A longer line is cut to this: it is no JSON any more, so readers count it as a bad one. DuckDB takes no longer."""
-TEXT_LIMIT_BYTES = 1 << 30
-"""Of one segment; what is beyond it is not read, and the segment is called torn. Collectors seal far less."""
+TEXT_LIMIT_BYTES = 256 << 20
+"""Of one segment; what is beyond it is not read, and the segment is called torn. Collectors seal 64 MB at most, and
+KubeRay's files have 100."""
+OBJECT_LIMIT_BYTES = 128 << 20
+"""Of one segment as an object; a larger one is not read."""
 WINDOW_LIMIT_BYTES = 8 << 20
 """Of zstd's memory of what it wrote before; every reader must support so much (RFC 8878)."""
 LEVEL = 1  # 9.8:1 on Ray's events, as level 3 does, at half the CPU

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bed.waiting import BUSY_FACTOR
 from raykeeper.collector.events import splitting
 from raykeeper.collector.events.journal import BodyFlag
 from raykeeper.collector.events.splitting import MAX_SET_ASIDE, SplitBody, split_body
@@ -139,6 +142,31 @@ def test_a_body_that_would_become_too_long_is_set_aside_as_it_came(monkeypatch: 
     bomb = gzip.compress(b" " * 2**19) * 3
     (piece,) = split(bomb, BodyFlag.GZIP).set_aside
     assert (piece.reason, piece.text) == ("cannot be decompressed: too long", bomb)
+
+
+HOSTILE: dict[str, tuple[bytes, BodyFlag]] = {
+    "escaped quotes without an end": (b'[{"a":"' + b'\\"' * (1 << 20), BodyFlag.NONE),
+    "the same, cut inside an escape": (b'[{"a":"' + b'\\"' * (1 << 20) + b"\\", BodyFlag.NONE),
+    "a long text without an end": (b'[{"a":"' + b"x" * (12 << 20), BodyFlag.NONE),
+    "a long text in a malformed body": (b'[{"a":"' + b"x" * (12 << 20) + b'"},x]', BodyFlag.NONE),
+    "thousands of empty gzip members": (gzip.compress(b"") * 200_000, BodyFlag.GZIP),
+    "a long member behind thousands": (gzip.compress(b" ") * 9_000 + gzip.compress(b" " * (20 << 20)), BodyFlag.GZIP),
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_what_was_made_to_be_slow_or_large_is_neither(hostile: tuple[bytes, BodyFlag]) -> None:
+    """Of the first one 65 KB took 17 s in one call of a regular expression, and 12 MB of text took 1.5 GB."""
+    body, flags = hostile
+    began = time.process_time()
+    split(body, flags)
+    assert time.process_time() - began < 2 * BUSY_FACTOR
+    tracemalloc.start()
+    try:
+        split(body, flags)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("flags", [BodyFlag.CUT, BodyFlag.UNKNOWN_ENCODING])

@@ -30,7 +30,7 @@ class Head:
         self.answer = answer
         self.asked: list[str] = []
 
-    async def get(self, path: str) -> Answer:
+    async def get(self, path: str, limit_bytes: int | None = None) -> Answer:
         self.asked.append(path)
         return self.answer
 

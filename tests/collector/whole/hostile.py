@@ -30,7 +30,9 @@ class Neighbourhood:
         self.maker = EventMaker(session=SESSION, node=NODE_A)
         self.acknowledged: set[str] = set()
         own = ["--ray-cluster-name=demo", f"--events-port={free_port()}", "--role=head", "--grace-period=15s"]
-        own += ["--metrics-addr=127.0.0.1:0", f"--ray-dashboard-address=http://127.0.0.1:{free_port()}"]
+        self.dashboard_port = free_port()
+        """Where it looks for Ray's dashboard; nobody is there."""
+        own += ["--metrics-addr=127.0.0.1:0", f"--ray-dashboard-address=http://127.0.0.1:{self.dashboard_port}"]
         own += ["--seal-age=0.5s", "--idle-seal-age=0.5s", "--user-log-interval=0.5s", "--component-log-interval=1s"]
         own += [f"--event-data-dir={folder / 'spool'}"]
         own += [store or f"--store-url=file://{folder}/store"]

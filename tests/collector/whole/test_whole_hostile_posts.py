@@ -29,6 +29,9 @@ BOMBS = {
     "brackets of a malformed body": gzip.compress(b'[{"a":[' + b"[]," * (5 << 20) + b"[]]},x]"),
     "objects": gzip.compress(b"[" + b'{"a":1},' * (3 << 20) + b"{}]"),
     "places at which an event may begin": gzip.compress(b'[{"a":' + b'{"b":"},{"' * (1 << 20) + b"]"),
+    "escaped quotes without an end": gzip.compress(b'[{"a":"' + b'\\"' * (4 << 20)),
+    "a text without an end": gzip.compress(b'[{"a":"' + b"x" * (14 << 20)),
+    "many gzip members": gzip.compress(b"") * 28_000,
     "one long text": gzip.compress(b'[{"sessionName":"' + b"a" * (30 << 20) + b'"}]'),
     "more than it says": gzip.compress(b" " * (400 << 20)),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from raykeeper.clock import Clock
-from raykeeper.collector.poll.asks import Asks
+from raykeeper.collector.poll.answers import Asks
 from raykeeper.collector.poll.outbox import Puts
 from raykeeper.errors import Unavailable
 from raykeeper.layout.keys import PolledKey, SessionId

@@ -24,6 +24,10 @@ LONG_BODY_BYTES = 16 * MIB
 """Above this a body is counted before it is split, and set aside as a whole where anything is wrong with it."""
 MAX_EVENTS_OF_LONG = 200_000
 """Elements of a long body; Ray sends 10,000 at most."""
+MAX_SALVAGED_BYTES = 4 * MIB
+"""Of one event of a malformed body. It is looked at in one step, in which no other thread of this process runs."""
+MAX_COMPRESSED_PARTS = 10_000
+"""Streams of one compressed body, as many as a batch has events; more are set aside. Each costs a step of its own."""
 MAX_SET_ASIDE = 1000
 """Pieces of one body that are set aside one by one; what follows is set aside as a whole."""
 MAX_SET_ASIDE_BYTES = MIB
@@ -37,13 +41,15 @@ _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 _BETWEEN = re.compile(rb"[\s,]*")
 _NEXT_OBJECT = re.compile(rb"\}\s*,\s*(?=\{)")
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+# Possessive, and a text without an end is a token too: else each quote in it is the start of another search to the end.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?|[{}\[\]]', re.DOTALL)
 _SCALAR = re.compile(rb"[^,\]}]*")
 _ARRAY = re.compile(rb"\s*\[")
 _DEPTH = dict(zip(b"{[}]", (1, 1, -1, -1), strict=True))
 _OBJECT_START, _ARRAY_END, _OPENING = b"{"[0], b"]"[0], b'{["'
 _TOO_LONG = f"event longer than {MAX_EVENT_BYTES // MIB} MiB"
 _WINDOW_BITS = {BodyFlag.GZIP: 31, BodyFlag.DEFLATE: 15}
+_FED_BYTES = 64 << 10  # to a decompressor at a time: it copies what is left of them at the end of each stream
 
 
 @dataclass(frozen=True)
@@ -259,7 +265,7 @@ class _Salvage:
         if self._body[start] not in _OPENING:
             found = _SCALAR.match(self._body, start)
             return max(found.end() if found else start, start + 1)
-        depth, limit = 0, min(len(self._body), start + MAX_EVENT_BYTES)
+        depth, limit = 0, min(len(self._body), start + MAX_SALVAGED_BYTES)
         for token in _TOKEN.finditer(self._body, start, limit):
             depth += _DEPTH.get(self._body[token.start()], 0)
             if depth <= 0:
@@ -290,18 +296,21 @@ class _Salvage:
 def _decompressed(body: memoryview, window_bits: int) -> bytes:
     """All parts of a body: who compresses piece by piece sends several streams, one behind the other."""
     parts: list[bytes] = []
-    left = MAX_DECOMPRESSED_BYTES
-    rest: bytes | memoryview = body
-    while rest or not parts:
+    left, at = MAX_DECOMPRESSED_BYTES, 0
+    for _ in range(MAX_COMPRESSED_PARTS):
         stream = zlib.decompressobj(window_bits)
-        parts.append(stream.decompress(rest, left + 1))
-        left -= len(parts[-1])
-        if left < 0:
-            raise ValueError("too long")
-        if not stream.eof:
-            raise ValueError("cut off")
-        rest = stream.unused_data
-    return b"".join(parts)
+        while not stream.eof:
+            fed = body[at : at + _FED_BYTES]
+            if not fed:
+                raise ValueError("cut off")
+            parts.append(stream.decompress(fed, left + 1))
+            left -= len(parts[-1])
+            if left < 0:
+                raise ValueError("too long")
+            at += len(fed) - len(stream.unused_data)
+        if at == len(body):
+            return b"".join(parts)
+    raise ValueError("too many parts")
 
 
 def _all_set_aside(reason: str, body: memoryview) -> SplitBody:

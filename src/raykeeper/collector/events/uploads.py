@@ -65,7 +65,7 @@ class Uploads:
             try:
                 await self._upload(key)
             except Exception:
-                log.exception("sealed events could not be uploaded, they stay on disk", key=key)
+                log.exception("what is sealed could not be uploaded, and stays on disk", key=key)
                 await asyncio.sleep(RETRY_SECONDS)
             finally:
                 self._under_way.discard(key)
@@ -83,13 +83,13 @@ class Uploads:
         try:
             data = await loop.run_in_executor(None, partial(self._sealed.read, key))
         except OSError as exc:
-            log.warning("sealed events cannot be read, left on disk for the next start", key=key, cause=str(exc))
+            log.warning("what is sealed cannot be read, left on disk for the next start", key=key, cause=str(exc))
             await self._done(key, self._sealed.set_aside)
             return
         try:
             await self._bucket.put(key, data)
         except ObjectRefused as exc:
-            log.warning("sealed events are refused for good, left on disk", key=key, cause=str(exc))
+            log.warning("what is sealed is refused for good, left on disk", key=key, cause=str(exc))
             await self._done(key, self._sealed.set_aside)
             return
         await loop.run_in_executor(None, partial(self._sealed.delete, key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +12,11 @@ from raykeeper.collector.rayfolder import MAX_NAMES, Folder, LogTree
 
 MAX_FOLDERS = 10_000
 """Below one `logs/`; what is in further ones is left out, and told."""
+MAX_PATH_BYTES = 1024
+"""Of a path below `logs/`; Ray's have 200. Escaped, it is up to four times as long, which is all that a pack may hold.
+A file of a longer one is left out, and told."""
+NAME_BYTES = 128
+"""Of a path that counts as one name. A longer one counts as several: what is kept in memory grows with it."""
 
 # File times move in steps of the kernel's tick, and by seconds on some network file systems: a change right after a
 # listing may leave the folder's time as it is, so a young time is not trusted.
@@ -24,12 +30,10 @@ class _Folder:
     files: dict[str, int] = field(default_factory=dict)
     """Inode by name."""
     folders: list[str] = field(default_factory=list)
+    names: int = 0
+    """Of files and folders; a long one counts as several."""
     is_cut: bool = False
-    """There are more names than were listed."""
-
-    @property
-    def name_count(self) -> int:
-        return len(self.files) + len(self.folders)
+    """There are more names, or longer ones, than are looked at."""
 
 
 class LogListing:
@@ -42,8 +46,8 @@ class LogListing:
         """Path below `logs/`, by inode."""
         self.left_out: set[str] = set()
         """Folders with more names than are looked at, and those that are not looked at."""
-        self.name_count = 0
-        """Of files and folders that are known."""
+        self.names = 0
+        """Of files and folders that are known; a long one counts as several."""
 
     def refresh(self, tree: LogTree, now_ns: int, room: int) -> bool:
         """Look for changes of names, outer folders first, until `room` names are known; True if there may be any."""
@@ -57,9 +61,9 @@ class LogListing:
                 continue
             has_changed |= is_new
             found[prefix] = folder
-            left -= folder.name_count
+            left -= folder.names
             waiting += [f"{prefix}{name}/" for name in folder.folders]
-        self.name_count = room - left
+        self.names = room - left
         left_out = {prefix for prefix, folder in found.items() if folder.is_cut} | set(waiting)
         has_changed |= found.keys() != self._folders.keys() or left_out != self.left_out
         self._folders, self.left_out = found, left_out
@@ -79,7 +83,7 @@ class LogListing:
             mtime_ns = folder.mtime_ns
             if known and known.is_settled and known.mtime_ns == mtime_ns:
                 return known, False
-            return _listed(folder, mtime_ns, now_ns, min(room, MAX_NAMES)), True
+            return _listed(folder, prefix, mtime_ns, now_ns, room), True
         except FileNotFoundError:
             return None, False
         except OSError as exc:
@@ -94,12 +98,18 @@ class LogListing:
         }
 
 
-def _listed(folder: Folder, mtime_ns: int, now_ns: int, limit: int) -> _Folder:
-    listing = folder.list(limit)
+def _listed(folder: Folder, prefix: str, mtime_ns: int, now_ns: int, room: int) -> _Folder:
+    listing = folder.list(min(room, MAX_NAMES))
     listed = _Folder(mtime_ns, is_settled=not -_YOUNG_NS < now_ns - mtime_ns < _YOUNG_NS, is_cut=listing.is_cut)
     for entry in listing.entries:
-        if entry.is_file:
+        size = len(os.fsencode(prefix + entry.name))
+        names = 1 + size // NAME_BYTES
+        if size > MAX_PATH_BYTES or listed.names + names > room:
+            listed.is_cut = True
+        elif entry.is_file:
             listed.files[entry.name] = entry.inode
+            listed.names += names
         elif entry.is_folder and not is_skipped(entry.name):
             listed.folders.append(entry.name)
+            listed.names += names
     return listed

@@ -24,7 +24,7 @@ from raykeeper.collector.logs.tracked import (
     Version,
 )
 from raykeeper.collector.logs.tracker import WHOLE_BYTES_MAX, LogTracker
-from raykeeper.layout.packs import Gap, PackWriter
+from raykeeper.layout.packs import FILE_LIMIT_BYTES, INDEX_LIMIT_BYTES, Gap, PackWriter
 
 REFUSED_SECONDS = 3600.0
 """Until files are tried again whose pack the store refused for good."""
@@ -32,6 +32,9 @@ FRAME_BYTES = 256 << 10
 """Of text. A reader of one task's lines fetches a frame or two."""
 TEXT_BYTES_MAX = 64 << 20
 """Of text in one pack: a second's work where everything is slow."""
+INDEX_BYTES_MAX = INDEX_LIMIT_BYTES // 4
+"""Of a pack's frames in its index, and once more of its gaps. A reader believes no larger one, and whatever else is in
+the pack would be lost with it."""
 
 
 @dataclass
@@ -84,9 +87,9 @@ class LogReader:
     def build(self, group: Group, ranges: deque[Range], pack_bytes: int, *, in_turn: bool) -> Parcel:
         """A pack of the next ranges, taken off the queue: one frame of each in turn, or one range after the other."""
         self._packs += 1
-        draft = _Draft(Parcel(group, gaps=self._losses.gaps(group)))
+        draft = _Draft(Parcel(group, gaps=self._losses.gaps(group, INDEX_BYTES_MAX)))
         with self._tracker.one_pass():
-            while ranges and draft.writer.size < pack_bytes and draft.parcel.text_bytes < TEXT_BYTES_MAX:
+            while ranges and draft.has_room(pack_bytes):
                 wanted = ranges.popleft()
                 if self._add_frame(draft, wanted):
                     (ranges.append if in_turn else ranges.appendleft)(wanted)
@@ -131,7 +134,7 @@ class LogReader:
         with self._tracker.open_files.reading(file) as descriptor:
             data = os.pread(descriptor, WHOLE_BYTES_MAX, 0)
             status = os.fstat(descriptor)
-        version = Version(status.st_size, status.st_mtime_ns)
+        version = Version(min(status.st_size, FILE_LIMIT_BYTES), status.st_mtime_ns)
         if len(data) < min(version.size, WHOLE_BYTES_MAX) or not data:
             self._tracker.postpone(file)  # it is being written this moment
             return False
@@ -174,6 +177,11 @@ class _Draft:
     writer: PackWriter = field(default_factory=PackWriter)
     cursors: dict[TrackedFile, tuple[int, Signature]] = field(default_factory=dict)
     """How far each file is in this pack, and how it is recognised from there."""
+
+    def has_room(self, pack_bytes: int) -> bool:
+        """Whether another frame may go into the pack."""
+        is_large = self.writer.size >= pack_bytes or self.parcel.text_bytes >= TEXT_BYTES_MAX
+        return not is_large and self.writer.index_bytes < INDEX_BYTES_MAX
 
     def finished(self) -> Parcel:
         for gap in self.parcel.gaps:

@@ -26,6 +26,7 @@ from raykeeper.collector.logs.tracked import TrackedFile
 from raykeeper.collector.rayfolder import LogTree
 from raykeeper.collector.sessions import SessionOnDisk
 from raykeeper.layout.logs import generation_name
+from raykeeper.layout.packs import FILE_LIMIT_BYTES
 from raykeeper.logs import Log
 from raykeeper.times import NS
 
@@ -34,8 +35,11 @@ SOON_SECONDS = 1.0
 HOT_SECONDS = 60.0
 """A file that was written this lately is kept open, so that it can be read after it was rotated away."""
 MAX_FOLLOWED = 50_000
-"""Names below all `logs/` together: each takes 2 KB of memory. Sessions of the past may have half of it, so that the
-current one has room; what is known stays. Further ones are left out, and told."""
+"""Names below all `logs/` together: each takes 2 KB of memory, and a long one counts as several. Sessions of the past
+may have half of it, so that the current one has room; what is known stays. Further ones are left out, and told."""
+MAX_FILE_BYTES = FILE_LIMIT_BYTES
+"""Of one file, which no disk has, and a sparse one says all the same: what lies behind is not looked at. A reader
+believes no more, and whatever else is in a pack that says so would be lost with it."""
 WHOLE_AFTER_REWRITES = 3
 WHOLE_BYTES_MAX = 4 << 20
 
@@ -159,10 +163,10 @@ class LogTracker:
             self._losses.lost(file, "replaced before it was read")
         successor = self._new_file(file.session, file.inode, file.path)
         # What a file of that inode and name was before tells nothing about one that was renamed to it.
-        is_rewrite = file.name == file.told_name and _looks_rewritten(file.size, status.st_size)
+        is_rewrite = file.name == file.told_name and _looks_rewritten(file.size, _size(status))
         successor.rewrites = file.rewrites + 1 if is_rewrite else 0
         successor.is_whole |= successor.rewrites >= WHOLE_AFTER_REWRITES
-        successor.size, successor.mtime_ns = status.st_size, status.st_mtime_ns
+        successor.size, successor.mtime_ns = _size(status), status.st_mtime_ns
         successor.is_deleted = file.is_deleted
         if not file.is_deleted:
             self._files[file.session][file.inode] = successor
@@ -205,8 +209,8 @@ class LogTracker:
 
     def _room(self, listing: LogListing, *, is_past: bool) -> int:
         """How many names a listing may have."""
-        known = sum(other.name_count for other in self._listings.values())
-        return listing.name_count + max(0, (MAX_FOLLOWED // 2 if is_past else MAX_FOLLOWED) - known)
+        known = sum(other.names for other in self._listings.values())
+        return listing.names + max(0, (MAX_FOLLOWED // 2 if is_past else MAX_FOLLOWED) - known)
 
     def _match(self, session: str, paths: dict[int, str], is_first: bool) -> None:
         files = self._files[session]
@@ -246,7 +250,7 @@ class LogTracker:
         if kept is None:
             self._give_up(file, "deleted before it was read")
             return
-        file.size = os.fstat(kept).st_size
+        file.size = _size(os.fstat(kept))
         self.note(file)
 
     def _look_at(self, file: TrackedFile) -> None:
@@ -258,15 +262,15 @@ class LogTracker:
             return
         if status.st_ino != file.inode:
             self._distrust(file.session)
-        elif status.st_mtime_ns != file.mtime_ns or status.st_size != file.size:
+        elif status.st_mtime_ns != file.mtime_ns or _size(status) != file.size:
             self._changed(file, status)
 
     def _changed(self, file: TrackedFile, status: os.stat_result) -> None:
         """Take up what is new in a file, or begin anew with it."""
-        if self._is_another(file, status.st_size):
+        if self._is_another(file, _size(status)):
             self.replaced(file)
             return
-        file.size, file.mtime_ns = status.st_size, status.st_mtime_ns
+        file.size, file.mtime_ns = _size(status), status.st_mtime_ns
         self.note(file)
         if file.has_news and not file.is_whole:
             self._keep_open(file)
@@ -355,6 +359,10 @@ class LogTracker:
     def _distrust(self, session: str) -> None:
         if session in self._listings:
             self._listings[session].distrust()
+
+
+def _size(status: os.stat_result) -> int:
+    return min(status.st_size, MAX_FILE_BYTES)
 
 
 def _looks_rewritten(old_size: int, new_size: int) -> bool:

@@ -25,6 +25,9 @@ TRAIN_ACTOR = "TrainStateActor"  # Ray Train's, likewise
 
 STATISTICS_SECONDS = 60.0  # 60 of the 150 objects that an idle head may make in an hour
 QUICK_SECONDS = 10.0  # jobs that just began often fail soon: the next look comes early
+MAX_ANSWER_BYTES = 16 << 20
+"""Of an answer; 10,000 jobs have 10 MB. A few are on their way at the same time before a head's end."""
+MAX_STATISTICS_BYTES = 32 << 20  # those of 1,500 nodes
 RUNNING_JOB_SECONDS = 5.0  # a head that is killed takes along how its jobs ended since the last look
 
 
@@ -49,6 +52,8 @@ class Endpoint:
     """Whether an answer lacks what the next will have: it is asked again sooner."""
     is_about_something: bool = False
     """An answer that lists nothing is not stored."""
+    limit_bytes: int = MAX_ANSWER_BYTES
+    """A larger answer is not kept, which is told."""
     actor_class: str = ""
     """Where no actor of this class lives there is nothing to tell: the dashboard would fail, or even make one."""
 
@@ -75,6 +80,7 @@ def polled_endpoints(poll_seconds: float, additional: Iterable[str] = ()) -> tup
             ask=f"{NODE_STATISTICS}&nocache=1",
             is_sample=True,
             is_unfinished=has_unmeasured_nodes,
+            limit_bytes=MAX_STATISTICS_BYTES,
         ),
     )
     facts = tuple(Endpoint(name, poll_seconds, is_fact=True) for name in (VERSION, METADATA, TIMEZONE, CLUSTER_ID))

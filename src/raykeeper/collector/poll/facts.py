@@ -8,8 +8,11 @@ from datetime import timedelta
 
 import msgspec
 
+from raykeeper.collector.poll.answers import UnreadableAnswer, read_answer
 from raykeeper.collector.poll.endpoints import METADATA, TIMEZONE, VERSION
 
+_MAX_CHARACTERS = 128
+"""Of each fact; it goes into a record that every list of sessions reads."""
 _OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 
 
@@ -44,26 +47,33 @@ class _Timezone(msgspec.Struct):
 
 def parse_session_name(body: bytes) -> str:
     """The session by `/api/version`; empty where it does not say."""
-    return msgspec.json.decode(body, type=_Version).session_name
+    try:
+        return read_answer(body, _Version).session_name
+    except UnreadableAnswer:
+        return ""
 
 
 def with_answer(facts: HeadFacts, name: str, body: bytes) -> HeadFacts:
     """The facts with what one more answer says; an answer of another shape changes nothing."""
     try:
         return _with_answer(facts, name, body)
-    except (msgspec.DecodeError, RecursionError):
+    except UnreadableAnswer:
         return facts
 
 
 def _with_answer(facts: HeadFacts, name: str, body: bytes) -> HeadFacts:
     if name == VERSION:
-        version = msgspec.json.decode(body, type=_Version)
-        return replace(facts, ray_version=version.ray_version, ray_commit=version.ray_commit)
+        version = read_answer(body, _Version)
+        return replace(facts, ray_version=_cut(version.ray_version), ray_commit=_cut(version.ray_commit))
     if name == METADATA:
-        return replace(facts, python_version=msgspec.json.decode(body, type=_Metadata).data.python_version)
+        return replace(facts, python_version=_cut(read_answer(body, _Metadata).data.python_version))
     if name == TIMEZONE:
-        return replace(facts, utc_offset=parse_utc_offset(msgspec.json.decode(body, type=_Timezone).offset))
+        return replace(facts, utc_offset=parse_utc_offset(read_answer(body, _Timezone).offset))
     return facts
+
+
+def _cut(text: str) -> str:
+    return text[:_MAX_CHARACTERS]
 
 
 def parse_utc_offset(text: str) -> timedelta | None:

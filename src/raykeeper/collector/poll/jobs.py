@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from raykeeper.collector.poll.answers import UnreadableAnswer, read_answer
 from raykeeper.rayevents.states import ENDED_JOBS
 
 
@@ -23,8 +24,8 @@ class JobRow(msgspec.Struct, frozen=True):
 def parse_jobs(body: bytes) -> dict[str, JobRow]:
     """Jobs by id, those without a driver left out; what is not a list of jobs holds none."""
     try:
-        rows = msgspec.json.decode(body, type=list[msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        rows = read_answer(body, list[msgspec.Raw])
+    except UnreadableAnswer:
         return {}
     return {row.job_id: row for row in _readable(rows) if row.job_id}
 
@@ -33,5 +34,5 @@ def _readable(rows: list[msgspec.Raw]) -> Iterator[JobRow]:
     for row in rows:
         try:
             yield msgspec.json.decode(row, type=JobRow)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue  # stored as it is all the same

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from raykeeper.clock import Clock
-from raykeeper.collector.poll.asks import Asks
+from raykeeper.collector.poll.answers import Asks, UnreadableAnswer, read_answer
 from raykeeper.ray.dashboard import Answer
 
 
@@ -66,8 +66,8 @@ def lives(answer: Answer) -> bool | None:
     if not answer.is_ok:
         return None
     try:
-        found = msgspec.json.decode(answer.body, type=_Listed).data.result
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = read_answer(answer.body, _Listed).data.result
+    except UnreadableAnswer:
         return None
     if found.result:
         return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from raykeeper.collector.poll.answers import UnreadableAnswer, read_answer
+
 
 class _Raylet(msgspec.Struct):
     state: str = ""
@@ -25,7 +27,7 @@ class _Summary(msgspec.Struct):
 def has_unmeasured_nodes(body: bytes) -> bool:
     """Whether a node lives of which the answer to `/nodes?view=summary` says nothing more than that."""
     try:
-        nodes = msgspec.json.decode(body, type=_Summary).data.summary
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        nodes = read_answer(body, _Summary).data.summary
+    except UnreadableAnswer:
         return False
     return any(node.raylet.state == "ALIVE" and not node.hostname for node in nodes)

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-import msgspec
-
 from raykeeper.clock import Clock
 from raykeeper.collector.metrics import CollectorMetrics
-from raykeeper.collector.poll.asks import Asks
+from raykeeper.collector.poll.answers import Asks
 from raykeeper.collector.poll.endpoints import JOBS, SERVE, VERSION, Endpoint, polled_endpoints
 from raykeeper.collector.poll.facts import HeadFacts, parse_session_name, with_answer
 from raykeeper.collector.poll.jobs import parse_jobs
@@ -32,6 +30,8 @@ from raykeeper.ray.dashboard import Answer
 from raykeeper.ray.errors import OversizedAnswer, RayRefused
 
 MIN_PAUSE_SECONDS = 1.0
+HELD_BYTES = 4 << 20
+"""Of answers of one round that wait for its end."""
 LAST_POLL_CONCURRENCY = 4  # a slow answer must not cost the others their time; more would slow a dying head
 
 NOTHING = Answer(200, b'{"datasets": [], "train_runs": []}', "application/json")
@@ -95,6 +95,7 @@ class HeadPoller:
         self._reach = Reach()
         self._oversized: set[str] = set()
         self._asking = asyncio.Lock()
+        self._keeping = asyncio.Lock()
         self.outbox = Outbox(bucket, metrics)
 
     def facts(self, session: str) -> HeadFacts:
@@ -181,15 +182,18 @@ class HeadPoller:
         """The session that the dashboard is of: by its own word, else by what is on disk."""
         answer = await self._dashboard.get(VERSION)
         self._reach.found()
-        try:
-            named = parse_session_name(answer.body) if answer.is_ok else ""
-        except (msgspec.DecodeError, RecursionError):
-            named = ""
+        named = await asyncio.to_thread(parse_session_name, answer.body) if answer.is_ok else ""
         return named if is_session_name(named) else self._sessions.current_session()
 
     async def _round(self, session: str) -> None:
         self._enter(session)
-        taken = [got for endpoint in self._polls.due(self._clock.steady()) if (got := await self._ask(endpoint))]
+        taken: list[_Taken] = []
+        for endpoint in self._polls.due(self._clock.steady()):
+            if (got := await self._ask(endpoint)) is not None:
+                taken.append(got)
+            if sum(len(held.answer.body) for held in taken) > HELD_BYTES:
+                await self._keep(session, taken)
+                taken.clear()
         await self._keep(session, taken)
 
     async def _last_round(self, session: str) -> None:
@@ -226,7 +230,7 @@ class HeadPoller:
         try:
             if endpoint.actor_class and not await self._living.may_live(endpoint.actor_class):
                 return _Taken(endpoint, NOTHING, self._clock.now())
-            answer = await self._dashboard.get(endpoint.path)
+            answer = await self._dashboard.get(endpoint.path, endpoint.limit_bytes)
         except Unavailable as exc:
             self._metrics.polls.labels("unanswered").inc()
             log.debug("endpoint not answered", path=endpoint.path, cause=str(exc))
@@ -249,27 +253,30 @@ class HeadPoller:
         """Store what is new, unless the head was replaced meanwhile: then nobody knows which one answered."""
         if not taken or await self._session_now() != session:
             return
-        for got in taken:
-            try:
-                if self._polls.answered(got.endpoint, got.answer, self._clock.steady()):
-                    await self._store(session, got)
-                if got.answer.is_ok:
-                    self._learn(session, got)
-            except Exception:  # one answer's trouble is not the others'
-                log.exception("answer not kept", path=got.endpoint.path)
+        async with self._keeping:  # one at a time: each takes memory, and changes what is remembered of the polls
+            for got in taken:
+                try:
+                    await self._keep_one(session, got)
+                except Exception:  # one answer's trouble is not the others'
+                    log.exception("answer not kept", path=got.endpoint.path)
 
-    async def _store(self, session: str, got: _Taken) -> None:
-        key = PolledKey(
-            SessionId(self._settings.namespace, self._settings.cluster, session),
-            polled_name(got.endpoint.name),
-            round(got.at.timestamp() * 1000),
-        )
-        record = PolledAnswer(
-            path=got.endpoint.name, polled_at=got.at, status=got.answer.status, body=polled_body(got.answer.body)
-        )
-        self.outbox.add(key.key, await asyncio.to_thread(encode_polled, record))
+    async def _keep_one(self, session: str, got: _Taken) -> None:
+        """In threads: an answer may have 32 MB, and events must be taken meanwhile."""
+        if await asyncio.to_thread(self._polls.answered, got.endpoint, got.answer, self._clock.steady()):
+            self.outbox.add(self._key(session, got), await asyncio.to_thread(_encoded, got))
+        if got.answer.is_ok:
+            await asyncio.to_thread(self._learn, session, got)
+
+    def _key(self, session: str, got: _Taken) -> str:
+        id_ = SessionId(self._settings.namespace, self._settings.cluster, session)
+        return PolledKey(id_, polled_name(got.endpoint.name), round(got.at.timestamp() * 1000)).key
 
     def _learn(self, session: str, got: _Taken) -> None:
         self._facts[session] = with_answer(self.facts(session), got.endpoint.name, got.answer.body)
         if got.endpoint.name == JOBS:
             self._polls.see_jobs(parse_jobs(got.answer.body), self._clock.steady())
+
+
+def _encoded(got: _Taken) -> bytes:
+    body = polled_body(got.answer.body)
+    return encode_polled(PolledAnswer(path=got.endpoint.name, polled_at=got.at, status=got.answer.status, body=body))

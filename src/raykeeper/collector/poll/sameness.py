@@ -1,4 +1,7 @@
-"""Whether an answer says anything new. Pure."""
+"""Whether an answer says anything new. Pure.
+
+An answer that cannot be read is news as soon as a byte of it is another.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from raykeeper.collector.poll.answers import UnreadableAnswer, read_any_answer
+
 _STATUS_HEADER = re.compile(r"^=+ Autoscaler status: .*$\n?", re.MULTILINE)  # holds the time of the answer
 _LISTS = ("applications", "datasets", "train_runs")
 
@@ -15,19 +20,19 @@ _LISTS = ("applications", "datasets", "train_runs")
 def fingerprint(body: bytes, volatile: frozenset[str] = frozenset()) -> bytes:
     """Equal for answers that differ only in order, spacing, times of asking and `volatile` keys."""
     try:
-        answer = msgspec.json.decode(body)
+        answer = read_any_answer(body)
         if isinstance(answer, dict):
             answer = {key: value for key, value in answer.items() if key not in volatile}
         return _digest(msgspec.json.encode(_unordered(answer)))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # no JSON, or nested deeper than Ray's ever is
+    except (UnreadableAnswer, RecursionError):  # the latter: nested deeper than Ray's ever is
         return _digest(body)
 
 
 def says_nothing(body: bytes) -> bool:
     """Whether the list that the answer is about is empty: no Serve application, no dataset, no Train run."""
     try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        answer = read_any_answer(body)
+    except UnreadableAnswer:
         return False
     return isinstance(answer, dict) and any(key in answer and not answer[key] for key in _LISTS)
 
