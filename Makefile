@@ -10,7 +10,7 @@ NOT_UNIT := bed or node or interop or soak
 # Programs are started hundreds of times here: compiled anew each time, the operator's start takes twice the CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo check static format lint types imports generated generate unit test build bed-tests e2e fuzz interop soak bench pins bump advisories clean
+.PHONY: help setup demo check static format lint types imports generated generate unit test build bed-tests e2e fuzz interop soak bench pins wheel image bump advisories clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -63,29 +63,38 @@ bed-tests: build ## tests against a real control plane
 	@echo "--- tests against a real control plane"; $(RUN)/pytest -q -m "bed and not (node or interop or soak)" -n 3 --dist loadfile --no-loadscope-reorder
 
 e2e: build ## tests on a real node with real Ray pods (root on Linux)
-	@echo "--- tests on a real node"; $(RUN)/pytest -q -rs -m "node and not soak"
+	@echo "--- tests on a real node"; $(RUN)/pytest -q -rs -m "node and not (interop or soak)"
 
 fuzz: setup ## random walks over everything that comes from outside, FUZZ_SECONDS (30) each; FUZZ_SEED repeats one
 	@echo "--- fuzz"; FUZZ_SECONDS=$${FUZZ_SECONDS:-30} $(RUN)/pytest -q -s --timeout 1800 tests/fuzz
 	@echo "--- properties, with new inputs"; FUZZ_SECONDS=1 $(RUN)/pytest -q -m "hypothesis and not ($(NOT_UNIT))" -n 2 --dist loadfile
 
-interop: build ## beside other projects' real programs, which are built first: KubeRay's operator, Kueue, Volcano, Helm 3.22 and 4.3
-	@$(RUN)/bed build kuberay-operator kueue volcano-scheduler volcano-controller-manager helm-3 helm-4 >/dev/null
+interop: build ## beside other projects' real programs, which are built first: KubeRay, Kueue, four batch schedulers, Traefik, Helm 3.22 and 4.3, Argo CD, Flux, chart-testing
+	@$(RUN)/bed build --interop >/dev/null
 	@echo "--- interop"; $(RUN)/pytest -q -m interop --timeout 1200
 
 soak: build ## faults that take minutes on purpose, and an older Kubernetes, which is built first
 	@$(RUN)/bed build --soak >/dev/null
 	@echo "--- soak"; $(RUN)/pytest -q -m soak --timeout 3600
 
-bench: build ## the benchmarks, three quarters of an hour; BENCH="gets idle" runs some of them, BENCH=--help lists all
+bench: build ## the benchmarks, an hour and a half; BENCH="gets idle" runs some of them, BENCH=--help lists all
 	@$(RUN)/python -m bench $(BENCH)
 
-pins: setup ## resolve the dependencies anew into requirements/, and those of the demo's Ray
+pins: setup ## resolve the dependencies anew into requirements/: packages of Python, of the demo's Ray, and of Debian for the image
 	@export UV_CUSTOM_COMPILE_COMMAND="make pins"; \
-	for out in "runtime.txt" "dev.txt --group dev"; do set -- $$out; \
-	  $(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml "$${@:2}" -o requirements/$$1; done; \
+	compile="$(UV) pip compile -q --universal --generate-hashes --python-version 3.11"; \
+	$$compile pyproject.toml -o requirements/runtime.txt; \
+	$$compile pyproject.toml --group dev -o requirements/dev.txt; \
+	for group in build collector; do $$compile --group $$group -c requirements/dev.txt -o requirements/$$group.txt; done; \
 	$(RUN)/python -c 'from raykeeper.demo.settings import RAY_VERSION; print(f"ray[default]=={RAY_VERSION}")' | \
-	  $(UV) pip compile -q --universal --generate-hashes --no-annotate --python-version 3.11 - -o $(DEMO_PINS)
+	  $$compile --no-annotate - -o $(DEMO_PINS); \
+	$(RUN)/python -m tools.image.pins
+
+wheel: setup ## dist/raykeeper-*.whl with everything inside: CRDs, charts, Ray's dashboard
+	@rm -f dist/*.whl; $(RUN)/python -m tools.wheel dist
+
+image: wheel ## dist/raykeeper-*.tar: the container images for amd64 and arm64 as OCI archives, without Docker
+	@$(RUN)/python -m tools.image archive --wheel dist/*.whl --out dist
 
 bump: setup ## change the version everywhere: make bump VERSION=0.2.0; docs/releasing.md has the checklist
 	@test -n "$(VERSION)" || { echo "say which: make bump VERSION=0.2.0"; exit 2; }

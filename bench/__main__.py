@@ -26,6 +26,10 @@ BENCHMARKS: Mapping[str, str] = {
     "dead_heads": "3 min",
     "rayjobs": "6 min",
     "rayjob_on_node": "5 min",
+    "charts_on_node": "5 min",
+    "images": "1 min",
+    "rayservices": "6 min",
+    "rayservice_on_node": "12 min",
     "collector_events": "2 min",
     "collector_logs": "6 min",
     "collector_process": "6 min",
@@ -33,7 +37,10 @@ BENCHMARKS: Mapping[str, str] = {
     "history_pages": "5 min",
     "history_users": "2 min",
     "history_reading": "2 min",
+    "curves": "4 min",
+    "lists": "3 min",
     "pages": "4 min",
+    "timeline": "4 min",
     "search": "2 min",
     "report": "1 min",
     "demo": "1 min",
@@ -45,9 +52,9 @@ Runs the benchmarks, one after the other, and prints what they measured beside t
 docs/benchmarks.md and a baseline of the same run. A missed bar is said and fails nothing.
 """
 SIZES = """\
-history_ingest, history_pages and pages take sizes from RAYKEEPER_BENCH_TASKS, such as 10000,200000. Ten million
-(10000000) are for the first two, and take each of them half an hour. All benchmarks together take three quarters of
-an hour.
+history_ingest, history_pages, pages and timeline take sizes from RAYKEEPER_BENCH_TASKS, such as 10000,200000. Ten
+million (10000000) are for the first two, and take each of them half an hour. All benchmarks together take an hour
+and a half.
 """
 
 

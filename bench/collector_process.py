@@ -17,13 +17,17 @@ from bed.ports import free_port
 from bed.runs import end_run, new_run
 from bench.cpu_limit import cpu_limit
 from bench.figures import Figure
-from bench.resources import cpu_seconds, rss_mb
+from bench.resources import cpu_seconds, peak_mb, rss_mb
 
 STARTS = 5
 SETTLE_SECONDS = 20.0  # the first polls and packs are over then
 WATCHED_SECONDS = 300.0
 HOUR = 3600.0
 MILLICORES = 200
+BUSY_SECONDS = 120.0
+BUSY_EVENTS, BUSY_OUTPUT_BYTES = 500, 1_000_000
+"""In a second: what a limit of 200m bears."""
+SAMPLE_SECONDS = 10.0
 NO_KEYS = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}
 """Without any, opendal would ask the machine's metadata service."""
 BARE = "import asyncio; asyncio.run(asyncio.sleep(0))"
@@ -34,6 +38,8 @@ def run() -> Iterator[Figure]:
     yield from _starts()
     with _a_minio() as minio, tempfile.TemporaryDirectory() as folder:
         yield from _idle(minio, Path(folder))
+    with _a_minio() as minio, tempfile.TemporaryDirectory() as folder:
+        yield from _limited(minio, Path(folder))
 
 
 def _starts() -> Iterator[Figure]:
@@ -68,6 +74,41 @@ def _idle(minio: Minio, folder: Path) -> Iterator[Figure]:
     yield Figure("collector idle beside a head, memory", memory, "MB RSS", 56, "less", watched)
     yield Figure("collector idle beside a head, processor", percent, "% of a core", 0.5, "less", watched)
     yield Figure("objects per hour of an idle head", per_hour, "", 150, "less", watched)
+
+
+def _limited(minio: Minio, folder: Path) -> Iterator[Figure]:
+    """Beside a head at work, with as much of a processor as a sidecar often has."""
+    url = f"s3://{BUCKET}/limited?endpoint={minio.endpoint}&path_style=true"
+    keys = {"AWS_ACCESS_KEY_ID": minio.access_key, "AWS_SECRET_ACCESS_KEY": minio.secret_key}
+    sink, dashboard = free_port(), free_port()
+    work = [str(BUSY_EVENTS), str(BUSY_OUTPUT_BYTES)]
+    head = [sys.executable, "-m", "bench.programs.idle_head", str(folder), str(sink), str(dashboard), *work]
+    address = f"--ray-dashboard-address=http://127.0.0.1:{dashboard}"
+    with cpu_limit(MILLICORES) as members:
+        if members is None:
+            return
+        started = _a_collector(folder, sink, url, "--role=head", address, members=members, environment=keys)
+        with started as collector:
+            _wait_until_it_listens(sink)
+            with _ended(subprocess.Popen(head, stdout=subprocess.DEVNULL)):
+                time.sleep(BUSY_SECONDS)
+                memory = peak_mb(collector.pid)
+            collector.terminate()
+            collector.wait(60)
+    name = f"collector beside a head at work, {MILLICORES}m"
+    rows = sum(_rows_in(minio))
+    yield Figure(
+        f"{name}: most memory", memory, "MB RSS", 100, "less", f"{BUSY_EVENTS} events and 1 MB of output a second"
+    )
+    yield Figure(
+        f"{name}: samples taken", rows / (BUSY_SECONDS / SAMPLE_SECONDS) * 100, "%", 90, "more", "the first comes late"
+    )
+
+
+def _rows_in(minio: Minio) -> Iterator[int]:
+    """Of each block of samples; their number is in the name."""
+    for path in (minio.folder / "minio" / BUCKET).rglob("metrics/*/*/*.json.zst"):
+        yield int(path.name.partition("-")[2].partition(".")[0])
 
 
 def _seconds_to_listen(members: Path | None = None) -> float:

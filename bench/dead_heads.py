@@ -74,7 +74,7 @@ async def _ticks(poller: HeadPoller, living: Question[JobInfo | None], seconds: 
 
 def _question(port: int, submission_id: str) -> Question[JobInfo | None]:
     head = Dashboard(f"127.0.0.1:{port}", limits=LIMITS)
-    return job_question(head, submission_id, EVERY_SECONDS)
+    return job_question(head, submission_id, every_seconds=EVERY_SECONDS)
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""What must not grow with what is stored: the list of ten thousand sessions, a task's lines in a file of 2 GB."""
+"""What must not grow with what is stored: the list of ten thousand sessions, a task's lines and pages of a 2 GB log."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 
 from bench.figures import Figure
 from bench.history_server import Bucket, Server, a_bucket, a_history_server
+from bench.resources import cpu_seconds, rss_mb
 from bench.search import FRAME_BYTES, PACK_TEXT_BYTES, TEXT_BYTES, log_frames
 from bench.servers import in_parallel
 from bench.sessions import STARTED, SessionSpec, write_session
@@ -25,7 +27,9 @@ from raykeeper.storage.store import ObjectStore
 SESSIONS, DAYS = 10_000, 100
 SPEC = SessionSpec(1000, cluster="reading")
 LOOKS = 20
+VIEWER_MS, COUNTING_SECONDS = 150, 300
 COLLECTING_SECONDS = 30
+AT_REST_SECONDS = 30
 _NS = 1_000_000_000
 
 
@@ -41,9 +45,14 @@ async def _list_of_sessions(bucket: Bucket, cache: Path) -> list[Figure]:
     store = bucket.open()
     await in_parallel(range(SESSIONS), lambda number: _put_entry(store, number), width=32)
     async with a_history_server(bucket, cache) as before:
-        await _get(before, "/")  # a server that was here earlier has compacted the past days
+        await _get(before, "/sessions")  # a server that was here earlier has compacted the past days
     async with a_history_server(bucket, cache) as server:
-        return await _cold_and_warm("list of 10,000 sessions", 100, lambda: _get(server, "/"))
+        figures = await _cold_and_warm("list of 10,000 sessions", 100, lambda: _get(server, "/sessions"))
+        spent, began = cpu_seconds(server.pid), time.monotonic()
+        await asyncio.sleep(AT_REST_SECONDS)
+        share = (cpu_seconds(server.pid) - spent) / (time.monotonic() - began) * 100
+        memory = Figure("history server of 10,000 sessions, memory", rss_mb(server.pid), "MB")
+        return [*figures, memory, Figure("history server of 10,000 sessions at rest, processor", share, "%")]
 
 
 async def _put_entry(store: ObjectStore, number: int) -> None:
@@ -68,7 +77,26 @@ async def _slice_of_a_log(bucket: Bucket, cache: Path) -> list[Figure]:
         await _collected(store)
     async with a_history_server(bucket, _folder(cache, "measured")) as server:
         await server.ask(SPEC, "api/v0/tasks?limit=1")
-        return await _cold_and_warm("a task's lines out of 2 GB", 100, lambda: server.ask(SPEC, path))
+        figures = await _cold_and_warm("a task's lines out of 2 GB", 100, lambda: server.ask(SPEC, path))
+    name = Path(task["task_log_info"]["stdout_file"]).name
+    async with a_history_server(bucket, _folder(cache, "viewer")) as server:
+        await server.ask(SPEC, "api/v0/tasks?limit=1")
+        return [*figures, *await _log_viewer(server, f"log?{urlencode({'node': task['node_id'], 'file': name})}")]
+
+
+async def _log_viewer(server: Server, page: str) -> list[Figure]:
+    """The page of the file by a server that never read it; then a place in its middle, and its lines by number."""
+    figures = await _cold_and_warm("log viewer, first lines of 2 GB", VIEWER_MS, lambda: server.ask(SPEC, page))
+    figures += await _cold_and_warm(
+        "log viewer, the middle of 2 GB", None, lambda: server.ask(SPEC, f"{page}&at={TEXT_BYTES // 2}")
+    )
+    began, memory = time.monotonic(), rss_mb(server.pid)
+    async with asyncio.timeout(COUNTING_SECONDS):
+        while b"lines are being counted" in await server.ask(SPEC, f"{page}&before={TEXT_BYTES}"):  # noqa: ASYNC110 - asks a server
+            await asyncio.sleep(0.1)
+    counted = time.monotonic() - began
+    told = f"the server's memory grew by {max(0.0, rss_mb(server.pid) - memory):.0f} MB"
+    return [*figures, Figure("log viewer, lines of 2 GB counted", counted, "s", baseline=told)]
 
 
 def _folder(cache: Path, name: str) -> Path:
@@ -94,7 +122,7 @@ async def _write_file(store: ObjectStore, node: str, name: str) -> None:
         await store.put(LogPackKey(SPEC.id, node, sealed_ns, number).key, pack.to_bytes())
 
 
-async def _cold_and_warm(name: str, bar_ms: float, look: Callable[[], Awaitable[bytes]]) -> list[Figure]:
+async def _cold_and_warm(name: str, bar_ms: float | None, look: Callable[[], Awaitable[bytes]]) -> list[Figure]:
     async def took() -> float:
         began = time.monotonic()
         assert await look()

@@ -52,6 +52,8 @@ class Server:
     """One that listens."""
 
     pid: int
+    address: str
+    """Its URL, for a browser."""
     http: aiohttp.ClientSession
 
     async def ask(self, spec: SessionSpec, path: str) -> bytes:
@@ -71,9 +73,10 @@ async def a_history_server(bucket: Bucket, cache: Path) -> AsyncIterator[Server]
     process = await asyncio.create_subprocess_exec(*command, *flags, env=os.environ | bucket.environment)
     try:
         timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=timeout) as http:
+        address = f"http://127.0.0.1:{port}"
+        async with aiohttp.ClientSession(address, timeout=timeout) as http:
             await _listening(http)
-            yield Server(process.pid, http)
+            yield Server(process.pid, address, http)
     finally:
         process.terminate()
         await process.wait()

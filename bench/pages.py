@@ -38,8 +38,9 @@ def pages_of(spec: SessionSpec) -> dict[str, str]:
     """Every page of ours by a name for people; a job's id counts up from 1."""
     run, prefix = str(spec.id), f"/s/{spec.id}"
     return {
-        "all sessions": "/",
-        "all jobs": "/jobs",
+        "all sessions": "/sessions",
+        "all jobs": "/",
+        "all failures": "/failures",
         "one session": f"{prefix}/overview",
         "one job": f"{prefix}/job/05000000",
         "report": f"{prefix}/report",

@@ -22,7 +22,7 @@ def run() -> Iterator[Figure]:
         command = [sys.executable, "-m", "bench.programs.report_session", folder]
         measured = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     cpu = f"{measured['cpu_seconds']:.1f} s of processor time with the start of the process"
-    yield Figure(f"{NAME}: cold", measured["cold_seconds"], "s", 2.0, "less", cpu)
-    yield Figure(f"{NAME}: again", measured["warm_seconds"] * 1000, "ms", 300, "less")
+    yield Figure(f"{NAME}: cold", measured["cold_seconds"], "s", 1.0, "less", cpu)
+    yield Figure(f"{NAME}: again", measured["warm_seconds"] * 1000, "ms", 50, "less")
     yield Figure(f"{NAME}: again, after the session has changed", measured["anew_seconds"] * 1000, "ms")
     yield Figure(f"{NAME}: memory of the process", measured["peak_mb"], "MB RSS", 600, "less")

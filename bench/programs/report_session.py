@@ -17,13 +17,13 @@ from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.database import Database
 from raykeeper.history.report.make import make_report
 from support.large_tables import FAILURES, known_session
-from support.report_scene import NO_LOGS
+from support.report_scene import no_logs
 
 
 async def measure(session: Session, folder: Path) -> dict[str, float]:
     """Cold: nobody asked before. Warm: the same request again, of a session that has not changed. Anew: it has."""
     database = Database(folder)
-    context = SessionContext(session, database, NO_LOGS)
+    context = SessionContext(session, database, no_logs())
     try:
         cold_seconds, body = await _timed(context)
         warm_seconds, _ = await _timed(context)

@@ -6,9 +6,14 @@ from __future__ import annotations
 class RaykeeperError(Exception):
     """Base of every error whose text is meant for a person: one sentence, lower case, naming the object."""
 
+    exit_code = 1
+    """Of a command that ends by it."""
+
 
 class Misconfigured(RaykeeperError):
     """A setting cannot be used. The program stops at start with this one line."""
+
+    exit_code = 2
 
     def __init__(self, setting: str, value: object, cure: str) -> None:
         super().__init__(f"{setting}={value!r} cannot be used: {cure}")

@@ -9,6 +9,8 @@ NS = 1_000_000_000
 """Nanoseconds of a second."""
 EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LAST_MS = 7_258_118_400_000
+"""The year 2200: what is later was made up by somebody."""
 
 
 @overload
@@ -34,5 +36,6 @@ def from_ns(ns: int | None) -> datetime | None:
 
 
 def from_ms(unix_ms: object) -> datetime | None:
-    """What Ray's job API says; None for no time."""
-    return EPOCH + timedelta(milliseconds=unix_ms) if isinstance(unix_ms, int) and unix_ms > 0 else None
+    """What Ray's job API says; None for no time, and for one at which no clock can be."""
+    is_time = isinstance(unix_ms, int) and not isinstance(unix_ms, bool) and 0 < unix_ms < _LAST_MS
+    return EPOCH + timedelta(milliseconds=unix_ms) if is_time else None  # type: ignore[arg-type]

@@ -73,6 +73,11 @@ def _volcano(command: str) -> Binary:
     return Binary(name, VOLCANO, package, "volcano", purpose="interop")
 
 
+def _scheduler_plugins(command: str) -> Binary:
+    name, package = f"scheduler-plugins-{command}", f"sigs.k8s.io/scheduler-plugins/cmd/{command}"
+    return Binary(name, "v0.34.7", package, "scheduler-plugins", purpose="interop")
+
+
 KUBERAY = "v1.6.2"  # the newest that the module proxy gives out
 VOLCANO = "v1.14.1"  # of later ones the module proxy lacks volcano.sh/apis
 
@@ -96,11 +101,20 @@ BINARIES: Mapping[str, Binary] = {
         # MinIO stopped tagging; this is the last commit of its open source server.
         Binary("minio", "v0.0.0-20260212201848-7aac2a2c5b7c", "github.com/minio/minio"),
         Binary("helm-unittest", "v1.1.2", "github.com/helm-unittest/helm-unittest/cmd/helm-unittest", "helm-unittest"),
+        Binary("crane", "v0.22.1", "github.com/google/go-containerregistry/cmd/crane"),
         Binary("helm", "v3.22.0", "helm.sh/helm/v3/cmd/helm", "helm", purpose="interop", key="helm-3"),
         Binary("helm", "v4.3.1", "helm.sh/helm/v4/cmd/helm", "helm", purpose="interop", key="helm-4"),
+        Binary("ct", "v3.14.0", "github.com/helm/chart-testing/v3/ct", purpose="interop"),
+        Binary("helm-docs", "v1.14.2", "github.com/norwoodj/helm-docs/cmd/helm-docs", purpose="interop"),
+        Binary("gitops-health", "v3.2.0", "bed/gitops-health", "gitops-health", purpose="interop"),
         Binary("kueue", "v0.19.2", "sigs.k8s.io/kueue/cmd/kueue", "kueue", purpose="interop"),
         _volcano("scheduler"),
         _volcano("controller-manager"),
+        _scheduler_plugins("scheduler"),
+        _scheduler_plugins("controller"),
+        Binary("yunikorn", "v1.8.0", "github.com/apache/yunikorn-k8shim/pkg/cmd/shim", "yunikorn", purpose="interop"),
+        # 3.7 needs a module that is in no archive of it, and a version of another that the module proxy lacks.
+        Binary("traefik", "v3.6.0", "github.com/traefik/traefik/v3/cmd/traefik", "traefik", purpose="interop"),
         _kuberay_tool("kuberay-apiserver", "apiserver/cmd"),
         _kuberay_tool("kuberay-security-proxy", "experimental/cmd"),
         _kuberay_tool("kubectl-ray", "kubectl-plugin/cmd"),

@@ -32,6 +32,19 @@ def install_monitoring_crds(plane: ControlPlane) -> None:
         plane.wait_for(f"/apis/monitoring.coreos.com/v1/{kind}")
 
 
+_CERT_MANAGER = ("github.com/cert-manager/cert-manager", "v1.21.2")
+_CERTIFICATES = ("certificates", "issuers")
+
+
+def install_cert_manager_crds(plane: ControlPlane) -> None:
+    """Install the kinds of cert-manager that users add to our charts, out of its Go module."""
+    folder = module_folder(*_CERT_MANAGER) / "deploy" / "crds"
+    files = [f"--filename={folder / f'cert-manager.io_{kind}.yaml'}" for kind in _CERTIFICATES]
+    plane.kubectl("apply", "--server-side", *files)
+    for kind in _CERTIFICATES:
+        plane.wait_for(f"/apis/cert-manager.io/v1/{kind}")
+
+
 @pytest.fixture(scope="session")
 def ray_crds(control_plane: ControlPlane) -> ControlPlane:
     """The control plane of this test run, which knows RayClusters and the like; safe to use in every worker."""

@@ -14,12 +14,20 @@ MODULE: Final = "sigs.k8s.io/gateway-api"
 VERSION: Final = "v1.4.1"
 """What KubeRay 1.7 is compiled with."""
 GROUP: Final = "gateway.networking.k8s.io"
-KINDS: Final = ("gatewayclasses", "gateways", "httproutes")
+KINDS: Final = {
+    "gatewayclasses": "v1",
+    "gateways": "v1",
+    "httproutes": "v1",
+    "grpcroutes": "v1",
+    "referencegrants": "v1beta1",
+    "backendtlspolicies": "v1",
+}
+"""We use the first three; whoever carries traffic does not start without the others."""
 
 
 def install_gateway_crds(plane: ControlPlane) -> None:
     """Install them and return once all kinds are served; a plane that serves them is left as it is."""
-    collections = {kind: f"/apis/{GROUP}/v1/{kind}" for kind in KINDS}
+    collections = {kind: f"/apis/{GROUP}/{version}/{kind}" for kind, version in KINDS.items()}
     missing = [kind for kind, path in collections.items() if not plane.admin.answers(path)]
     if missing:
         folder = module_folder(MODULE, VERSION) / "config/crd/standard"

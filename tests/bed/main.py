@@ -87,11 +87,14 @@ def floor(
 
 
 @app.command()
-def pins(version: Annotated[str, typer.Argument(help="A version of Ray, such as 2.60.0.")]) -> None:
+def pins(
+    version: Annotated[str, typer.Argument(help="A version of Ray, such as 2.60.0.")],
+    libraries: Annotated[bool, typer.Option("--libraries", help="With all of Ray's libraries.")] = False,
+) -> None:
     """Resolve the dependencies of a version of Ray anew and write its pins, to be committed."""
     from bed.rayenv import write_pins
 
-    typer.echo(write_pins(version))
+    typer.echo(write_pins(version, has_libraries=libraries))
 
 
 def main() -> None:

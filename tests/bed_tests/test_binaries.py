@@ -52,7 +52,9 @@ def test_every_pinned_row_names_a_committed_module_that_has_its_version() -> Non
         if row.module is not None:
             lines = (MODULES / row.module / "go.mod").read_text().split("\n")
             required = [line.removeprefix("require").split()[:2] for line in lines if row.version in line]
-            assert any(row.package.startswith(module) for module, version in required if version == row.version)
+            asked = [module for module, version in required if version == row.version]
+            # A program of ours around somebody's library has the library's version.
+            assert asked if row.package == f"bed/{row.module}" else any(map(row.package.startswith, asked))
 
 
 def test_what_make_test_does_not_need_is_built_on_request_only() -> None:

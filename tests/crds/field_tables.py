@@ -208,6 +208,7 @@ rayClusterStatus                                     object
 jobStatusCheckFailureStartTime                       date-time
 observedGeneration                                   int64
 headInstance                                         string
+historyURL                                           string
 failedAttempts                                       list atomic
 failedAttempts[]                                     object
 failedAttempts[].rayClusterName                      string
@@ -225,11 +226,12 @@ serveConfigV2                                        string
 serveService                                         Service
 upgradeStrategy                                      object
 upgradeStrategy.type                                 string
-upgradeStrategy.clusterUpgradeOptions                object
+upgradeStrategy.clusterUpgradeOptions                object rules=1
 upgradeStrategy.clusterUpgradeOptions.maxSurgePercent  int32 default=100
 upgradeStrategy.clusterUpgradeOptions.stepSizePercent  int32 required
 upgradeStrategy.clusterUpgradeOptions.intervalSeconds  int32 required
-upgradeStrategy.clusterUpgradeOptions.gatewayClassName  string required
+upgradeStrategy.clusterUpgradeOptions.gatewayClassName  string
+upgradeStrategy.clusterUpgradeOptions.httpRouteName  string
 rayClusterDeletionDelaySeconds                       int32 minimum=0
 excludeHeadPodFromServeSvc                           boolean
 managedBy                                            string rules=2

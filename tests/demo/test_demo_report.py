@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+from rich.console import Console
+
+from raykeeper.demo.asking import LocalServer
 from raykeeper.demo.expected import ACTOR, STATES, differences
+from raykeeper.demo.rayinstall import RayInstall
 from raykeeper.demo.rayjob import JobEnd, entrypoint, parse_end
+from raykeeper.demo.remembered import RememberedSession
 from raykeeper.demo.report import (
     Failure,
     Functions,
@@ -16,6 +24,10 @@ from raykeeper.demo.report import (
     parse_functions,
     parse_jobs,
 )
+from raykeeper.demo.screen import Screen
+from raykeeper.demo.settings import DemoSettings
+from raykeeper.demo.telling import tell_ways
+from raykeeper.layout.keys import SessionId
 
 TRACEBACK = (
     '\x1b[36mray::divide()\x1b[39m (pid=7)\n  File "job.py", line 3, in divide\nZeroDivisionError: division by zero\n'
@@ -124,3 +136,21 @@ def test_a_script_runs_where_the_user_stands(tmp_path: Any) -> None:
     assert entrypoint(["python", "my job.py", "$HOME"], tmp_path / "a b") == (
         f"cd '{tmp_path}/a b' && exec python 'my job.py' '$HOME'"
     )
+
+
+@pytest.mark.parametrize(("status", "words"), [("SUCCEEDED", "its report"), ("FAILED", "why it failed")])
+def test_a_script_that_went_well_is_not_said_to_have_failed(status: str, words: str, tmp_path: Path) -> None:
+    printed = io.StringIO()
+    end = JobEnd("demo-1", status, "", 0 if status == "SUCCEEDED" else 1)
+    remembered = RememberedSession(LocalServer("history", 1), SessionId("local", "demo", "session_1"))
+    for exits in (True, False):
+        settings = DemoSettings(folder=tmp_path, exits=exits)
+        tell_ways(
+            settings,
+            remembered,
+            RayInstall(tmp_path / "python", "2.60.0", tmp_path),
+            end,
+            Screen(Console(file=printed)),
+        )
+    text = printed.getvalue()
+    assert (text.count(words), text.count("why it failed")) == (2, 2 if status == "FAILED" else 0)

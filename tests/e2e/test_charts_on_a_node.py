@@ -1,75 +1,148 @@
-"""Helm installs the operator and a cluster on a real node, upgrades the operator with its CRDs, and removes both."""
+"""Releases of our charts on a real node, by real Helm, with our own image: what is upgraded, kept and removed."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+import yaml
 
-from bed.helm import helm
+from bed.control_plane import ControlPlane
 from bed.node.real_node import RealNode
 from bed.node.settings import RAY_VERSION
-from e2e.own_image import OWN_IMAGE
+from bed.rest import Json
+from bed.waiting import wait_until
+from e2e.guide_shell import GONE_SECONDS, GuideShell
+from raykeeper.api import labels
+from support.helm_releases import OUR_CHARTS, Helm
 
-CHARTS: Final = Path(__file__).parents[2] / "helm-chart"
-REPOSITORY, _, TAG = OWN_IMAGE.partition(":")
-OPERATOR: Final = (
-    f"image.repository={REPOSITORY},image.tag={TAG},image.pullPolicy=Never,replicas=1,leaderElectionEnabled=false,"
-    "metrics.enabled=false,resources.limits.cpu=500m,resources.limits.memory=256Mi"
-)
+OPERATOR: Final = "kuberay-operator"
 CLUSTER: Final = (
     f"image.tag={RAY_VERSION},head.rayVersion={RAY_VERSION},head.resources.limits.cpu=1,head.resources.limits.memory=2Gi,"
     "worker.replicas=1,worker.resources.limits.cpu=1,worker.resources.limits.memory=1Gi"
 )
-
-
-class Helm:
-    """Helm against the node's control plane, in one namespace."""
-
-    def __init__(self, node: RealNode, namespace: str, folder: Path) -> None:
-        self._node = node
-        self._namespace = namespace
-        self._folder = folder
-
-    def __call__(self, *arguments: str) -> None:
-        """Run one command. A failure shows what Helm said."""
-        where = ["--kubeconfig", str(self._node.plane.admin_kubeconfig), "--namespace", self._namespace]
-        homes = {name: str(self._folder) for name in ("HOME", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
-        done = subprocess.run([helm(), *arguments, *where], env=homes, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RAY_CLUSTERS: Final = "rayclusters.ray.io"
+REFUSED_WITHIN_SECONDS: Final = 120.0
 
 
 @pytest.fixture
-def run_helm(node_with_own_image: RealNode, node_namespace: str, tmp_path: Path) -> Iterator[Helm]:
-    """Helm in a namespace of this test; what it installed for the whole cluster goes at the end."""
-    made = Helm(node_with_own_image, node_namespace, tmp_path)
+def shell(node_with_own_image: RealNode, tmp_path: Path) -> Iterator[GuideShell]:
+    made = GuideShell(node_with_own_image.plane, tmp_path)
     yield made
-    made("uninstall", "kuberay-operator", "--ignore-not-found")
+    made.clean_up()
 
 
-def test_operator_and_cluster_are_installed_upgraded_and_removed(
-    run_helm: Helm, node_with_own_image: RealNode, node_namespace: str
-) -> None:
-    plane = node_with_own_image.plane
-    clusters = f"/apis/ray.io/v1/namespaces/{node_namespace}/rayclusters"
-    run_helm("install", "kuberay-operator", str(CHARTS / "kuberay-operator"), "--set", OPERATOR, "--wait")
-    run_helm("install", "ray-cluster", str(CHARTS / "ray-cluster"), "--set", CLUSTER)
-    ready = ["--for=condition=RayClusterProvisioned", "--timeout=110s", "raycluster/ray-cluster-kuberay"]
-    plane.kubectl("wait", f"--namespace={node_namespace}", *ready)
+def definition(plane: ControlPlane) -> Json:
+    return plane.admin.get(f"{DEFINITIONS}/{RAY_CLUSTERS}")
 
-    run_helm("upgrade", "kuberay-operator", str(CHARTS / "kuberay-operator"), "--set", OPERATOR, "--wait")
-    (definition,) = (
-        item
-        for item in plane.admin.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
-        if item["metadata"]["name"] == "rayclusters.ray.io"
-    )
-    assert "raykeeper-crds" in {entry["manager"] for entry in definition["metadata"]["managedFields"]}
-    jobs = plane.admin.get(f"/apis/batch/v1/namespaces/{node_namespace}/jobs")["items"]
-    assert jobs == []
 
-    run_helm("uninstall", "ray-cluster", "--wait")
-    run_helm("uninstall", "kuberay-operator", "--wait")
-    assert plane.admin.get(clusters)["items"] == []
+def fields(crd: Json) -> Any:
+    """The fields of a RayCluster's spec."""
+    return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+
+
+def chart_of_an_older_version(folder: Path) -> Path:
+    """The operator's chart, with a CRD that lacks a field and says that it is another."""
+    copy = folder / OPERATOR
+    subprocess.run(["cp", "--recursive", OUR_CHARTS / OPERATOR, copy], check=True)
+    meta = yaml.safe_load((copy / "Chart.yaml").read_text())
+    (copy / "Chart.yaml").write_text(yaml.safe_dump({**meta, "version": "0.0.9"}))
+    file = copy / "crds" / "ray.io_rayclusters.yaml"
+    crd = yaml.load(file.read_bytes(), yaml.CSafeLoader)
+    del fields(crd)["upgradeStrategy"]
+    crd["metadata"]["annotations"]["raykeeper.io/crd-hash"] = "hold"
+    file.write_text(yaml.dump(crd, Dumper=yaml.CSafeDumper))
+    return copy
+
+
+def remove_definitions(plane: ControlPlane) -> None:
+    """As on a cluster that never saw Ray."""
+    names = [f"crd/{kind}.ray.io" for kind in ("rayclusters", "rayjobs", "rayservices", "raycronjobs")]
+    plane.kubectl("delete", "--ignore-not-found", "--wait", *names)
+
+
+def uids(shell: GuideShell) -> dict[str, str]:
+    pods = shell.pods(selector=f"{labels.IS_RAY_NODE}=yes")
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
+
+
+def assert_upgrade_is_refused(helm: Helm, plane: ControlPlane) -> None:
+    """The cluster has a definition that knows more: the release stays as it is, and the Job's log says why."""
+    newer = definition(plane)
+    fields(newer)["ofTheFuture"] = {"type": "string"}
+    plane.admin.request("PUT", f"{DEFINITIONS}/{RAY_CLUSTERS}", newer)
+    began = time.monotonic()
+    refused = helm.attempt("upgrade", OPERATOR, OUR_CHARTS / OPERATOR)
+    assert refused.returncode != 0
+    assert "pre-upgrade hooks failed" in refused.stderr
+    assert time.monotonic() - began < REFUSED_WITHIN_SECONDS, "it must not try again and again"
+    said = plane.kubectl("logs", f"job/{OPERATOR}-crds", "--namespace=default")
+    assert "stored objects would lose spec.ofTheFuture; use a newer raykeeper, or --force" in said
+    assert "ofTheFuture" in fields(definition(plane))
+    force = [sys.executable, "-m", "raykeeper.cli.main", "crds", "--apply", "--force"]
+    subprocess.run([*force, f"--kubeconfig={plane.admin_kubeconfig}"], check=True, capture_output=True)
+
+
+@pytest.mark.timeout(1200)
+def test_the_life_of_a_release(shell: GuideShell, tmp_path: Path) -> None:
+    helm, plane = shell.helm, shell.plane
+    remove_definitions(plane)
+    helm("install", OPERATOR, chart_of_an_older_version(tmp_path))
+    shell.wait_for_deployment(OPERATOR)
+    helm("install", "ray-cluster", OUR_CHARTS / "ray-cluster", "--set", CLUSTER)
+    shell.wait_for_cluster("ray-cluster-kuberay")
+    assert "upgradeStrategy" not in fields(definition(plane))
+    pods = uids(shell)
+    assert len(pods) == 2
+
+    helm("upgrade", OPERATOR, OUR_CHARTS / OPERATOR)
+    assert "upgradeStrategy" in fields(definition(plane)), "the Job in front of the upgrade brings the CRDs up to date"
+    assert plane.admin.get("/apis/batch/v1/namespaces/default/jobs")["items"] == [], "and is gone afterwards"
+    assert_upgrade_is_refused(helm, plane)
+
+    helm("rollback", OPERATOR, "1")
+    shell.wait_for_deployment(OPERATOR)
+    assert "upgradeStrategy" in fields(definition(plane)), "definitions are never set back"
+
+    helm("uninstall", OPERATOR, "--wait")
+    shell.wait_for_cluster("ray-cluster-kuberay")
+    assert uids(shell) == pods, "clusters outlive the operator"
+
+    plane.admin.patch(f"{DEFINITIONS}/{RAY_CLUSTERS}", {"metadata": {"annotations": {"raykeeper.io/crd-hash": None}}})
+    helm("install", OPERATOR, OUR_CHARTS / OPERATOR, "--set", "crds.keep=false")
+    shell.wait_for_deployment(OPERATOR)
+    annotations = definition(plane)["metadata"]["annotations"]
+    assert "raykeeper.io/crd-hash" in annotations, "an installation that finds other definitions upgrades them too"
+    assert uids(shell) == pods, "and the next operator takes them over"
+
+    helm("uninstall", OPERATOR, "--wait")
+    found = plane.admin.get(DEFINITIONS)["items"]
+    assert not [item for item in found if item["spec"]["group"] == "ray.io"], "unless they were to go with the release"
+    wait_until("the Ray pods are gone", lambda: not uids(shell), GONE_SECONDS)
+    helm("uninstall", "ray-cluster", "--ignore-not-found")
+
+
+def test_tokens_are_kept_over_upgrades(shell: GuideShell) -> None:
+    helm, plane = shell.helm, shell.plane
+    store = ["--set", "store.url=file:///tmp/history", "--set", "kubernetesFacts.enabled=false"]
+    for chart, needed, key in (
+        ("ray-history-server", store, "token"),
+        ("kuberay-apiserver", [], "SECURITY_TOKEN"),
+    ):
+
+        def token(chart: str = chart, key: str = key) -> str:
+            return str(plane.admin.get(f"/api/v1/namespaces/default/secrets/{chart}-token")["data"][key])
+
+        helm("install", chart, OUR_CHARTS / chart, *needed)
+        first = token()
+        helm("upgrade", chart, OUR_CHARTS / chart, *needed, "--set", "commonLabels.team=a")
+        assert token() == first
+        helm("rollback", chart, "1")
+        assert token() == first
+        helm("uninstall", chart)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bed.node.real_node import RealNode
-from e2e.collected_scene import JOB, CollectedScene, PodBucket, a_collected_cluster, collected_scenes, with_grace
-from e2e.history_process import History, SessionHistory, history_process
+from e2e.collected_scene import CollectedScene, PodBucket, a_collected_cluster, collected_scenes, with_grace
+from e2e.history_process import history_process
 from e2e.ray_scene import WORKER_RESOURCES, WORKERS, a_template
 from e2e.stored_objects import copy_store
+from e2e.witness import Witness, assert_all_is_there, witness
 from raykeeper.api import labels
-from raykeeper.api.meta import JSON
 from raykeeper.clock import SystemClock
 from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
 from raykeeper.history.store.session_state import State
@@ -25,72 +22,6 @@ from raykeeper.layout.keys import SessionId
 from raykeeper.storage.opening import open_store
 from support.raycluster_scene import CLUSTERS
 from support.stored_sessions import StoredSession
-
-PROGRAM = """
-import ray, time
-ray.init()
-
-@ray.remote(num_cpus=1, max_retries=0)
-def work(number):
-    print('working on', number)
-    if number % 5 == 0:
-        raise ValueError(f'cannot do {number}')
-    return number
-
-failed = 0
-for reference in [work.remote(number) for number in range(20)]:
-    try:
-        ray.get(reference)
-    except ValueError:
-        failed += 1
-time.sleep(2)  # workers end with their job, and tell once a second what they did
-raise SystemExit(f'{failed} tasks failed')
-"""
-ALL_TASKS = {"detail": "1", "limit": "10000"}
-FACTS = (
-    "name",
-    "state",
-    "job_id",
-    "node_id",
-    "worker_id",
-    "error_type",
-    "error_message",
-    "start_time_ms",
-    "end_time_ms",
-)
-"""What must be told of a task after its cluster as before."""
-
-
-@dataclass(frozen=True)
-class Witness:
-    """What a cluster's own dashboard said at last, and what its collectors had promised to keep."""
-
-    session: SessionId
-    job: JSON
-    job_log: str
-    tasks: dict[str, Any]
-    acknowledged: dict[str, int]
-    uid: str
-
-
-async def witness(scene: CollectedScene) -> Witness:
-    """Run the job, and listen until everything about it is told."""
-    await scene.submit(f"python -c {shlex.quote(PROGRAM)}")
-    job = await scene.finished()
-    acknowledged = await scene.acknowledged_events()
-    return Witness(
-        session=SessionId(scene.namespace, scene.key.name, (await scene.ask("/api/version"))["session_name"]),
-        job=job,
-        job_log=(await scene.ask(f"/api/jobs/{JOB}/logs"))["logs"],
-        tasks=task_facts(await scene.ask("/api/v0/tasks", **ALL_TASKS)),
-        acknowledged=acknowledged,
-        uid=(await scene.cluster())["metadata"]["uid"],
-    )
-
-
-def task_facts(answer: Any) -> dict[str, Any]:
-    tasks = answer["data"]["result"]["result"]
-    return {task["task_id"]: {name: task[name] for name in FACTS} for task in tasks}
 
 
 @pytest.fixture
@@ -115,6 +46,8 @@ async def test_a_deleted_cluster_and_one_whose_head_was_taken_by_force_are_all_t
     for one in told:
         assert_nothing_acknowledged_is_lost(tmp_path / "store", one)
         assert await state_of(pod_bucket, one.session) is State.ENDED
+    # Samples since the last heartbeat die with a head that is taken by force.
+    assert_nodes_were_sampled(tmp_path / "store", told[0])
 
 
 async def end_after_a_job(scene: CollectedScene) -> Witness:
@@ -134,24 +67,6 @@ async def state_of(bucket: PodBucket, session: SessionId) -> State:
     return (await Heartbeats(store, clock, StoreClock(store, clock)).state(session)).state
 
 
-def assert_all_is_there(history: History, told: Witness) -> None:
-    now = history.of(told.session)
-    assert task_facts(now.ask("/api/v0/tasks", **ALL_TASKS)) == told.tasks
-    failed = [task for task in told.tasks.values() if task["state"] == "FAILED"]
-    assert (len(told.tasks), len(failed)) == (20, 4)
-    assert now.ask(f"/api/jobs/{JOB}") == told.job
-    assert told.job["status"] == "FAILED"
-    assert now.ask(f"/api/jobs/{JOB}/logs")["logs"] == told.job_log
-    assert "4 tasks failed" in told.job_log
-    assert_logs_of_tasks(now, told)
-
-
-def assert_logs_of_tasks(now: SessionHistory, told: Witness) -> None:
-    """The output of each task is the line that it printed."""
-    for task in told.tasks:
-        assert b"working on" in now.text("/api/v0/logs/file", task_id=task), task
-
-
 def assert_nothing_acknowledged_is_lost(store: Path, told: Witness) -> None:
     stored = StoredSession(store, told.session)
     nodes = {node_id: stored.node(node_id) for node_id in stored.log_nodes()}
@@ -163,3 +78,19 @@ def assert_nothing_acknowledged_is_lost(store: Path, told: Witness) -> None:
     record = stored.record()
     assert record is not None
     assert record.cluster_uid == told.uid
+
+
+def assert_nodes_were_sampled(store: Path, told: Witness) -> None:
+    """By Ray's own agent, which sees the limits of Ray's container; the sidecar beside it has others."""
+    stored = StoredSession(store, told.session)
+    for node_id in stored.log_nodes():
+        node = stored.node(node_id)
+        assert node is not None
+        rows = [row for row in stored.samples(node_id).values() if row["memory"] is not None]
+        assert rows, f"{node.pod} was never sampled"
+        limit_mib = 3 << 10 if node.role == "head" else 2 << 10
+        assert {row["memory_total"] for row in rows} == {limit_mib}
+        assert all(0 < row["memory"] < row["memory_total"] for row in rows)
+        assert all(0 < row["disk"] < row["disk_total"] for row in rows)
+        # How fast something is needs two looks, ten seconds apart; some of these nodes do not live that long.
+        assert len(rows) < 3 or any(row["received"] is not None for row in rows)

@@ -24,6 +24,8 @@ from bed.processes import kill_and_wait
 from bed.runs import NODE_FOLDER, end_run
 from e2e.cluster import Namespace, a_pod, is_running
 
+pytestmark = pytest.mark.soak  # nine nodes, one after the other, and about the bed alone
+
 PERSONAL = ("runs", "up")
 """Folders of the cache that belong to beds which run now; everything else in it can be shared."""
 

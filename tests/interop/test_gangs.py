@@ -1,4 +1,4 @@
-"""Gangs under real schedulers, Kubernetes' own with its workload API and Volcano: all pods of a RayCluster or none.
+"""Gangs under real schedulers, Kubernetes' own with its workload API among them: all pods of a RayCluster or none.
 
 Each test has one node, with room for eight pods.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +20,10 @@ from bed.crds import install_ray_crds
 from bed.daemons import ControlPlaneSettings
 from bed.fixtures import NewControlPlane, make_namespace
 from bed.kwok import Kwok
+from bed.scheduler_plugins import scheduler_plugins_on
 from bed.schedulers import WORKLOAD_API
 from bed.volcano import Volcano, volcano_on
+from bed.yunikorn import yunikorn_on
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.kube.client import Kube
@@ -32,13 +35,23 @@ from support.raycluster_scene import CLUSTERS, POD_OBJECTS, Scene, a_group, a_ra
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
-FLAGS: Final = {"kubernetes-was": "--feature-gates=KubernetesWAS=true", "volcano": "--batch-scheduler=volcano"}
-POD_GROUPS: Final[Mapping[str, Resource[JSON]]] = {
+STARTED: Final[Mapping[str, Callable[[ControlPlane], AbstractContextManager[Any]]]] = {
+    "kubernetes-was": nullcontext,
+    "volcano": volcano_on,
+    "scheduler-plugins": scheduler_plugins_on,
+    "yunikorn": yunikorn_on,
+}
+GROUPS: Final[Mapping[str, Resource[JSON]]] = {
     "kubernetes-was": kubernetes_was.POD_GROUPS.read_as(dict),
     "volcano": volcano.POD_GROUPS.read_as(dict),
 }
 REFUSED: Final = {"kubernetes-was": ("PodGroupScheduled", "False"), "volcano": ("Unschedulable", "True")}
-"""The condition by which a scheduler says that it tried to place a gang and could not."""
+"""The condition of a PodGroup by which a scheduler says that it tried to place a gang and could not. Of the others, the
+pods say it, or those that hold their places.
+"""
+PLACEHOLDER: Final = "yunikorn.apache.org/placeholder"
+GROWS_WHOLE: Final = ("kubernetes-was", "scheduler-plugins")
+"""Schedulers that start all of the pods by which a gang grew, or none."""
 AN_EIGHTH: Final = "8"
 """CPUs; a node has 64."""
 SECONDS: Final = 120.0
@@ -54,19 +67,19 @@ class Stage:
     volcano: Volcano | None = None
 
 
-@pytest.fixture(scope="module", params=FLAGS)
+@pytest.fixture(scope="module", params=STARTED)
 def stage(request: pytest.FixtureRequest, new_control_plane: NewControlPlane) -> Iterator[Stage]:
-    is_volcano = request.param == "volcano"
-    plane = new_control_plane(ControlPlaneSettings() if is_volcano else WORKLOAD_API)
+    plane = new_control_plane(WORKLOAD_API if request.param == "kubernetes-was" else ControlPlaneSettings())
     install_ray_crds(plane)
     kwok = Kwok(plane)
     kwok.up(nodes=0)
-    if is_volcano:
-        with volcano_on(plane) as running:
-            yield Stage(request.param, plane, kwok, running)
-    else:
-        yield Stage(request.param, plane, kwok)
+    with STARTED[request.param](plane) as running:
+        yield Stage(request.param, plane, kwok, running if isinstance(running, Volcano) else None)
     kwok.down()
+
+
+def flag(scheduler: str) -> str:
+    return "--feature-gates=KubernetesWAS=true" if scheduler == "kubernetes-was" else f"--batch-scheduler={scheduler}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +97,8 @@ class Room:
         template = {"spec": {"containers": [container], "nodeSelector": {"room": self.node}}}
         limits = {"template": template, "minReplicas": 0, "maxReplicas": 8}
         groups = [a_group("small", workers, **limits), *([a_group("large", large, **limits)] if large else [])]
-        marks = {labels.GANG_SCHEDULING_ENABLED: "true", **fields.pop("marks", {})}
+        usual = {labels.GANG_SCHEDULING_ENABLED: "true", "yunikorn.apache.org/app-id": name}
+        marks = usual | fields.pop("marks", {})
         autoscaler = {"resources": {"requests": {"cpu": "0"}, "limits": {}}}
         head = {"template": template}
         body = a_raycluster(*groups, name=name, headGroupSpec=head, autoscalerOptions=autoscaler, **fields)
@@ -104,13 +118,32 @@ class Room:
         """Return once all pods are there, and the scheduler has tried in vain to place them."""
 
         async def look() -> bool:
-            groups = await self.kube.list(POD_GROUPS[self.stage.scheduler], self.namespace)
-            ours = [one for one in groups if one["metadata"]["ownerReferences"][0]["name"] == scene.key.name]
-            told = [one for group in ours for one in group.get("status", {}).get("conditions", [])]
-            is_told = REFUSED[self.stage.scheduler] in [(one["type"], one["status"]) for one in told]
-            return is_told and len(await scene.pods()) == pods
+            return len(await scene.pods()) == pods and await self._has_tried(scene)
 
         await eventually(look, seconds=SECONDS)
+
+    async def _has_tried(self, scene: Scene) -> bool:
+        if self.stage.scheduler in GROUPS:
+            groups = await self.kube.list(GROUPS[self.stage.scheduler], self.namespace)
+            ours = [one for one in groups if one["metadata"]["ownerReferences"][0]["name"] == scene.key.name]
+            told = [one for group in ours for one in group.get("status", {}).get("conditions", [])]
+            return REFUSED[self.stage.scheduler] in [(one["type"], one["status"]) for one in told]
+        held = [pod for pod in await self.kube.list(POD_OBJECTS, self.namespace) if is_of(pod, scene.key.name)]
+        waiting = [pod for pod in held if not pod["spec"].get("nodeName")]
+        return bool(waiting) and all(is_unschedulable(pod) for pod in waiting)
+
+
+def is_of(pod: JSON, cluster: str) -> bool:
+    """Whether the scheduler places a pod for the gang. YuniKorn first places others, which hold the room."""
+    marks, notes = pod["metadata"].get("labels", {}), pod["metadata"].get("annotations", {})
+    if "applicationId" in marks:
+        return bool(marks["applicationId"] == cluster and notes.get(PLACEHOLDER) == "true")
+    return bool(marks.get(labels.CLUSTER) == cluster)
+
+
+def is_unschedulable(pod: JSON) -> bool:
+    told = pod["status"].get("conditions", [])
+    return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in told)
 
 
 async def placed(scene: Scene) -> int:
@@ -125,7 +158,7 @@ async def room(stage: Stage, tmp_path: Path) -> AsyncIterator[Room]:
     stage.kwok.add_node(name, labels={"room": name})
     async with connected(stage.plane.admin_kubeconfig) as kube:
         with operators_of(stage.plane, tmp_path) as operators:
-            flags = ("--enable-leader-election=false", f"--watch-namespace={name}", FLAGS[stage.scheduler])
+            flags = ("--enable-leader-election=false", f"--watch-namespace={name}", flag(stage.scheduler))
             operators.start(*flags).wait_ready()
             yield Room(stage, kube, name, name)
             await kube.delete_collection(CLUSTERS, name)
@@ -145,7 +178,7 @@ async def test_a_gang_of_eight_starts_none_with_room_for_seven_and_all_with_room
     await room.is_refused(scene, pods=8)
     assert await placed(scene) == 0
     told = await scene.condition("Scheduled", "False")
-    assert "PodGroup" in told["message"]
+    assert room.stage.scheduler == "yunikorn" or "PodGroup" in told["message"]
     assert "group small: 7 of 7 pods have no node" in told["message"]
     await room.kube.delete(POD_OBJECTS, filler)
     await scene.becomes("ready", SECONDS)
@@ -182,7 +215,7 @@ async def test_a_gang_that_grows_gets_all_of_the_new_pods_or_none(room: Room) ->
     await grow(scene, 7)
     await room.is_refused(scene, pods=8)
     assert before <= await scene.names("small")
-    if room.stage.scheduler == "kubernetes-was":
+    if room.stage.scheduler in GROWS_WHOLE:
         assert await placed(scene) == 4
     await room.kube.delete(POD_OBJECTS, filler)
     await scene.becomes("ready", SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 
-from raykeeper.api.meta import JSON, Resource
+from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import Invalid
 from raykeeper.kube.resources import PODS
@@ -24,17 +24,22 @@ SENTENCE = "the team has no budget left"
 
 
 @contextlib.asynccontextmanager
-async def refusing_pods(kube: Kube, namespace: str) -> AsyncIterator[None]:
-    """Refuse pods with the labels `UNWANTED` in one namespace, from the first line of the block to its end."""
-    name = f"no-budget-{namespace}"
-    await kube.create(POLICIES, _policy(name))
+async def refusing_pods(kube: Kube, namespace: str, operation: str = "CREATE") -> AsyncIterator[None]:
+    """Refuse pods with the labels `UNWANTED` in one namespace, from the first line of the block to its end.
+
+    With `DELETE` they are made, and stay.
+    """
+    name = f"no-budget-{operation.lower()}-{namespace}"
+    container = {"name": "c", "image": "i"}
+    pod = {"metadata": {"name": "probe", "labels": UNWANTED}, "spec": {"containers": [container]}}
+    await kube.create(POLICIES, _policy(name, operation))
     await kube.create(BINDINGS, _binding(name, namespace))
 
     async def is_enforced() -> bool:
-        container = {"name": "c", "image": "i"}
-        pod = {"metadata": {"name": "probe", "labels": UNWANTED}, "spec": {"containers": [container]}}
         try:
-            await kube.create(PODS, pod, namespace, dry_run=True)
+            await kube.create(PODS, pod, namespace, dry_run=operation == "CREATE")
+            if operation == "DELETE":
+                await kube.delete(PODS, ObjectKey(namespace, "probe"), grace_seconds=0)
         except Invalid:
             return True
         return False
@@ -47,9 +52,10 @@ async def refusing_pods(kube: Kube, namespace: str) -> AsyncIterator[None]:
         await kube.delete_collection(POLICIES, fields=f"metadata.name={name}")
 
 
-def _policy(name: str) -> JSON:
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    expression = "object.metadata.?labels.team.orValue('') != 'unwanted'"
+def _policy(name: str, operation: str) -> JSON:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": ["pods"]}
+    pod = "oldObject" if operation == "DELETE" else "object"
+    expression = f"{pod}.metadata.?labels.team.orValue('') != 'unwanted'"
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": POLICIES.kind,

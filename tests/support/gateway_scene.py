@@ -30,9 +30,10 @@ OTHER: JSON = a_cluster_config(enableInTreeAutoscaling=True, image="rayproject/r
 THIRD: JSON = a_cluster_config(enableInTreeAutoscaling=True, image="rayproject/ray:2.62.0") | {"workerGroupSpecs": []}
 
 
-def a_strategy(step: int = 50, surge: int = 50, interval: int = 1) -> JSON:
-    options = {"stepSizePercent": step, "maxSurgePercent": surge, "intervalSeconds": interval}
-    return {"type": "NewClusterWithIncrementalUpgrade", "clusterUpgradeOptions": options | {"gatewayClassName": "bed"}}
+def a_strategy(step: int = 50, surge: int = 50, interval: int = 1, **options: Any) -> JSON:
+    pace = {"stepSizePercent": step, "maxSurgePercent": surge, "intervalSeconds": interval}
+    way_in = options or {"gatewayClassName": "bed"}
+    return {"type": "NewClusterWithIncrementalUpgrade", "clusterUpgradeOptions": pace | way_in}
 
 
 def a_routed_service(annotations: dict[str, str] | None = None, **spec: Any) -> JSON:

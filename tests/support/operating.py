@@ -150,7 +150,7 @@ def _of_each(reconciles: Mapping[str, Reconcile[ObjectKey]]) -> Reconcile[Object
 def _heads(kube: Kube, given: Circumstances) -> Heads:
     if at := given.heads_at:
         url_of = (lambda _: at) if isinstance(at, str) else at
-        return HeadsAt(kube, Tokens(kube, given.clock), False, url_of)
+        return HeadsAt(kube, Tokens(kube, given.clock), is_proxied=False, url_of=url_of)
     return Heads.by(kube, given.clock, is_proxied=given.settings.client.use_kubernetes_proxy)
 
 

@@ -24,12 +24,14 @@ def a_group(name: str = "small", replicas: int = 0, **fields: Any) -> dict[str, 
 def a_cluster(
     *groups: dict[str, Any],
     annotations: dict[str, str] | None = None,
+    labels: dict[str, str] | None = None,
     status: dict[str, Any] | None = None,
     **spec: Any,
 ) -> RayCluster:
     body = {"headGroupSpec": {"template": TEMPLATE}, "workerGroupSpecs": list(groups), **spec}
+    meta = ObjectMeta(name="cluster", namespace="n", uid="u", generation=1)
     return RayCluster(
-        ObjectMeta(name="cluster", namespace="n", uid="u", generation=1, annotations=annotations or {}),
+        msgspec.structs.replace(meta, annotations=annotations or {}, labels=labels or {}),
         msgspec.convert(body, RayClusterSpec),
         msgspec.convert(status or {}, RayClusterStatus),
     )

@@ -46,8 +46,8 @@ RULES: Final[tuple[Rule, ...]] = (
     # Kubernetes lets nobody give what he does not have, and the operator gives this to Ray's autoscaler.
     Rule("", ("pods/resize",), ("patch",)),
     Rule("", ("services",), KEEP),
-    # Never changed: KubeRay's own role does not allow it either.
-    Rule("", ("serviceaccounts",), (*FOLLOW, "get", "create", "delete")),
+    # Changed only where a setting changes the annotations of those for history; KubeRay's own role does not allow it.
+    Rule("", ("serviceaccounts",), (*FOLLOW, "get", "create", "patch", "delete")),
     # They hold what cannot be made again, so they are never deleted; Kubernetes collects them after their cluster.
     Rule("", ("secrets",), (*FOLLOW, "get", "create", "update")),
     Rule("", ("persistentvolumeclaims",), MAKE),
@@ -65,6 +65,12 @@ WITH_GATEWAYS: Final = Rule(
     ("gateways", "httproutes"),
     (*FOLLOW, "get", "create", "update", "delete"),
 )
+THROUGH_THE_API_SERVER: Final = (
+    # Ray heads are asked and told by their Service, Serve's proxies by their pods.
+    Rule("", ("services/proxy",), ("get", "create", "update")),
+    Rule("", ("pods/proxy",), ("get",)),
+)
+"""With --use-kubernetes-proxy."""
 ON_OPENSHIFT: Final = Rule("route.openshift.io", ("routes",), KEEP)
 FOLLOWED_AND_CHANGED: Final = (*FOLLOW, "get", "create", "update")
 OF_SCHEDULERS: Final[Mapping[str, tuple[Rule, ...]]] = {

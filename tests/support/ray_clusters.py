@@ -9,9 +9,10 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,12 +100,12 @@ class RayCluster:
         self._roots.append(_short_folder())
         return self._roots[-1]
 
-    def start_head(self, sink_port: int) -> RayNode:
-        """Return once it has written its ports."""
+    def start_head(self, sink_port: int, enter: Sequence[str] = ()) -> RayNode:
+        """Return once it has written its ports; what it is started by may bring it elsewhere first."""
         dashboard_port = self.dashboard.rpartition(":")[2]
         flags = ["--head", f"--port={self._gcs_port}", f"--dashboard-port={dashboard_port}", "--num-cpus=2"]
         flags += [f"--temp-dir={self._head_root}", f"--ray-client-server-port={free_port()}"]
-        return self._start("head", self._head_root, flags, sink_port, [], HEAD_ADDRESS)
+        return self._start("head", self._head_root, flags, sink_port, list(enter), HEAD_ADDRESS)
 
     def start_worker(self, root: Path, sink_port: int, life: int = 0) -> RayNode:
         """A node with the resource `elsewhere`. Started again on the same folder, it is another one there."""
@@ -125,6 +126,11 @@ class RayCluster:
             return bool(self._ask("/api/jobs/", body)) or name in self.job_statuses()
 
         wait_until(f"Ray takes the job {name}", is_taken, START_SECONDS)
+
+    def run_by_hand(self, command: list[str], sink_port: int, seconds: float = START_SECONDS) -> int:
+        """A driver that nobody submitted, as somebody starts it inside of the head's pod; its exit code."""
+        environment = os.environ | self._environment(sink_port) | {"RAY_ADDRESS": f"{HEAD_ADDRESS}:{self._gcs_port}"}
+        return subprocess.run(command, env=environment, timeout=seconds, capture_output=True, check=False).returncode
 
     def stop_job(self, name: str) -> None:
         """As `ray job stop` does."""

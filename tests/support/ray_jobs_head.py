@@ -6,14 +6,14 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
 
 from raykeeper.api.raycluster import RayCluster
 from raykeeper.operator.rayhead.address import HeadAddress
-from raykeeper.operator.rayhead.client import ANSWER_SECONDS, DirectHead, Heads
+from raykeeper.operator.rayhead.client import ANSWER_SECONDS, LIMITS, DirectHead, Heads
 from raykeeper.ray.heads import Head
 from support.scripted_server import served
 
@@ -25,6 +25,8 @@ class JobsHead:
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     submitted: list[str] = field(default_factory=list)
     """Ids in the order in which Ray took them; one that is refused is not among them."""
+    asked: int = 0
+    """How often somebody wanted to know about a job."""
     stopped: list[str] = field(default_factory=list)
     failure: str = ""
     """While set, every answer is a 500 with this as JSON."""
@@ -52,6 +54,7 @@ class JobsHead:
         if self.token and request.headers.get("X-Ray-Authorization") != f"Bearer {self.token}":
             return web.Response(status=401)
         parts = request.path.strip("/").split("/")[2:]
+        self.asked += request.method == "GET"
         if self.outcome and request.method == "GET" and (self.knows_all or parts[0] in self.jobs):
             self.move(parts[0], self.outcome)
         if request.method == "POST" and not parts:
@@ -93,7 +96,8 @@ class HeadsAt(Heads):
     def of(self, cluster: RayCluster, address: HeadAddress, seconds: float = ANSWER_SECONDS) -> Head:
         host, _, port = self.url_of(cluster.metadata.name).removeprefix("http://").partition(":")
         there = HeadAddress(host, int(port), address.backend)
-        return DirectHead(self.kube.ensure_writable, self.tokens, cluster, there, seconds)
+        limits = replace(LIMITS, answer_seconds=seconds)
+        return DirectHead(self.kube.ensure_writable, self.tokens, cluster, there, limits)
 
 
 @asynccontextmanager

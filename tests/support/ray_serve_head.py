@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from raykeeper.ray.serve import PROXY_HEALTH_PATH
+from raykeeper.ray.serve import METRICS_PATH, PROXY_HEALTH_PATH
 from support.scripted_server import served
 
 MOST_CLUSTERS = 8
@@ -39,6 +39,8 @@ class ServeHead:
     is_hanging: bool = False
     """While set, nothing is answered."""
     is_proxy_healthy: bool = True
+    requests: dict[int, int] = field(default_factory=dict)
+    """How often Serve has answered with which status."""
     has_lost_all: bool = False
     """Serve was started anew and knows no config, until it is sent one."""
 
@@ -49,11 +51,17 @@ class ServeHead:
             return web.Response(status=200 if self.is_proxy_healthy else 503, text="success")
         if self.failure:
             return web.Response(status=500, text=self.failure)
+        if request.path == METRICS_PATH:
+            return web.Response(text="".join(map(self._metric, self.requests)))
         if request.method == "PUT":
             return self._take(json.loads(await request.read()))
         if self.garbage:
             return web.Response(text=self.garbage)
         return web.json_response(self.details())
+
+    def _metric(self, status: int) -> str:
+        tags = f'application="shop",method="GET",route="/",status_code="{status}"'
+        return f"ray_serve_num_http_requests_total{{{tags}}} {self.requests[status]}.0\n"
 
     def _take(self, config: dict[str, Any]) -> web.Response:
         if self.refusal:
@@ -88,12 +96,20 @@ class ServeHeads:
     def __init__(self, heads: Mapping[str, ServeHead]) -> None:
         self._free = list(heads.items())
         self._given: dict[str, tuple[str, ServeHead]] = {}
+        self.script: dict[str, Any] = {}
+        """What heads are given on their way from now on."""
 
     def of(self, cluster: str) -> ServeHead:
         return self._at(cluster)[1]
 
     def url_of(self, cluster: str) -> str:
         return self._at(cluster)[0]
+
+    def all_are(self, state: str) -> None:
+        """Applications on all heads are so, also on those to come."""
+        self.script["state"] = state
+        for _, head in self._given.values():
+            head.state = state
 
     async def handle_proxied(self, request: web.BaseRequest) -> web.StreamResponse:
         """A request to any head by its own address, as an HTTP proxy gets it."""
@@ -105,6 +121,8 @@ class ServeHeads:
     def _at(self, cluster: str) -> tuple[str, ServeHead]:
         if cluster not in self._given:
             self._given[cluster] = self._free.pop(0)
+            for name, value in self.script.items():
+                setattr(self._given[cluster][1], name, value)
         return self._given[cluster]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Unpack
 from uuid import uuid4
 
@@ -28,15 +28,20 @@ LEFT_ALONE: JSON = {
     "managedBy": "kueue.x-k8s.io/multikueue",
 }
 """A RayJob that is another's to run."""
-HOURLY = "0 * * * *"
 
 
-def a_raycronjob(schedule: str = HOURLY, name: str = "nightly", **spec: Any) -> JSON:
+def hourly() -> str:
+    """Once an hour, half an hour from now: however slow the machine is, no moment comes while a test looks."""
+    return f"{(datetime.now().astimezone().minute + 30) % 60} * * * *"
+
+
+def a_raycronjob(schedule: str = "", name: str = "nightly", **spec: Any) -> JSON:
+    """Without a schedule it fires once an hour."""
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCronJob",
         "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": "gpu"}},
-        "spec": {"schedule": schedule, "jobTemplate": LEFT_ALONE, **spec},
+        "spec": {"schedule": schedule or hourly(), "jobTemplate": LEFT_ALONE, **spec},
     }
 
 

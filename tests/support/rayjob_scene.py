@@ -154,6 +154,17 @@ class JobScene:
         patch = {"status": {"containerStatuses": statuses, "conditions": conditions}}
         await self.kube.merge_patch(PODS.read_as(dict), key, patch, subresource="status")
 
+    async def set_heads_ready(self, status: str) -> None:
+        """What the kubelet would say of head pods from now on."""
+        for pod in await self.heads():
+            conditions = pod["status"]["conditions"]
+            for condition in conditions:
+                if condition["type"] in ("Ready", "ContainersReady"):
+                    condition |= {"status": status, "reason": "Probed"}
+            key = ObjectKey(self.namespace, pod["metadata"]["name"])
+            patch = {"status": {"conditions": conditions}}
+            await self.kube.merge_patch(PODS.read_as(dict), key, patch, subresource="status")
+
     async def is_gone(self) -> None:
         """Return once the RayJob is not there any more."""
 

@@ -2,15 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from raykeeper.cli import charts, collector, crds, deleting, demo, history, importing, operator, report, submitter
+from raykeeper.cli import (
+    apiserver,
+    charts,
+    collector,
+    crds,
+    deleting,
+    demo,
+    history,
+    importing,
+    lists,
+    logs,
+    operator,
+    report,
+    securityproxy,
+    submitter,
+)
+
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Look at history": {
+        "report": "why a job failed; without a name: the last failure",
+        "jobs": "jobs and what became of them",
+        "sessions": "sessions of all clusters",
+        "logs": "log files of a session",
+        "history": "the web pages and Ray's dashboard, for a store",
+    },
+    "Try it and set it up": {
+        "demo": "run a job, end its Ray, and look at what is left",
+        "crds": "print or apply the CustomResourceDefinitions",
+        "charts": "write the Helm charts into a folder",
+        "version": "print the version",
+    },
+    "Keep a store": {
+        "import": "bring sessions of a KubeRay bucket, or of a disk",
+        "delete": "remove sessions for good",
+    },
+    "Programs that pods run": {
+        "operator": "reconcile RayClusters, RayJobs and RayServices",
+        "collector": "keep the events and logs of the Ray node beside it",
+        "apiserver": "clusters, jobs and services over gRPC and HTTP",
+        "security-proxy": "check requests before an API server in the same pod",
+        "submitter": "give a job to Ray once, and print its log",
+        "historyserver": "`history` under KubeRay's name",
+        "kuberay-apiserver": "`apiserver` under KubeRay's name",
+    },
+}
+"""Every command in a few words, as the help lists them."""
+
+
+class CommandGroups(TyperGroup):
+    """The help with commands in groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's signature
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, words) for name, words in commands.items() if name in self.commands])
+
 
 # Plain help text: rich would double the time of `--help`.
 app = typer.Typer(
     name="raykeeper",
+    cls=CommandGroups,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Ray on Kubernetes that remembers.",
     no_args_is_help=True,
     add_completion=False,
@@ -20,8 +79,12 @@ app = typer.Typer(
 operator.register(app)
 collector.register(app)
 history.register(app)
+apiserver.register(app)
+securityproxy.register(app)
 submitter.register(app)
 report.register(app)
+lists.register(app)
+logs.register(app)
 demo.register(app)
 crds.register(app)
 charts.register(app)
@@ -29,8 +92,18 @@ importing.register(app)
 deleting.register(app)
 
 
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
-def raykeeper() -> None:
+def raykeeper(
+    version_wanted: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Ray on Kubernetes that remembers."""
 
 

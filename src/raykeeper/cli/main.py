@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
 
 from raykeeper.cli.programs import PROGRAMS
-from raykeeper.errors import Misconfigured, RaykeeperError
+from raykeeper.errors import RaykeeperError
 from raykeeper.settings.arguments import asks_for_help
 
 COMMAND_OF_PROGRAM = {
     "manager": "operator",
     "collector": "collector",
     "historyserver": "historyserver",
+    "kuberay-apiserver": "kuberay-apiserver",
     "submitter": "submitter",
 }
 """Names of KubeRay's programs, under which existing manifests start ours."""
+
+ALONE = {"manager": "operator", "collector": "collector", "submitter": "submitter"}
+"""Programs that have a module of commands for themselves."""
 
 INTERRUPTED = 130
 """Exit code, as a shell says of Ctrl-C."""
@@ -42,13 +47,25 @@ def run_command(arguments: Sequence[str]) -> int:
     return 0
 
 
+def show_help(program: str) -> None:
+    """The help of a program under KubeRay's name. Nothing of other programs is imported: an image may lack them."""
+    import typer
+
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    importlib.import_module(f"raykeeper.cli.{ALONE[program]}").register(alone)
+    alone(["--help"], prog_name=program)
+
+
 def main() -> None:
     """Entry point: an error of ours, or Ctrl-C, is one line on stderr, never a traceback."""
+    program = PurePath(sys.argv[0]).name
     try:
+        if program in ALONE and asks_for_help(sys.argv[1:]):
+            show_help(program)
         sys.exit(run_command(to_arguments(sys.argv)))
     except RaykeeperError as exc:
         print(f"raykeeper: {exc}", file=sys.stderr)  # noqa: T201 - there may be no log yet
-        sys.exit(2 if isinstance(exc, Misconfigured) else 1)
+        sys.exit(exc.exit_code)
     except KeyboardInterrupt:
         print("raykeeper: interrupted", file=sys.stderr)  # noqa: T201 - for the person who did it
         sys.exit(INTERRUPTED)

@@ -43,11 +43,11 @@ def tell_ways(
         screen.say(f"its history stays in {settings.folder}; to look at it:")
         screen.say(f"  {_raykeeper()} history --store={settings.folder.as_uri()} --dashboard-dir={ray.dashboard}")
         screen.say(f"  then its dashboard is at {DEFAULT_HISTORY}{remembered.path}/")
-        screen.say(f"  and why it failed at     {DEFAULT_HISTORY}{remembered.path}/report")
+        screen.say(f"  and {_report_words(end):<20} {DEFAULT_HISTORY}{remembered.path}/report")
         _tell_report(settings, remembered, screen)
         return
     screen.say("its dashboard:  " + remembered.url, "bold")
-    screen.say(f"why it failed:  {address}/report", "bold")
+    screen.say(f"{_report_words(end) + ':':<15} {address}/report", "bold")
     screen.say("all sessions:   " + remembered.history.url)
     screen.say("on the command line:")
     screen.say(f"  {ray.command} list tasks --address {address} --filter state=FAILED")
@@ -55,6 +55,11 @@ def tell_ways(
     screen.say(f"  {ray.command} job logs {end.submission_id} --address {address}")
     _tell_report(settings, remembered, screen)
     screen.say(f"its history stays in {settings.folder}")
+
+
+def _report_words(end: JobEnd) -> str:
+    """What the report is about: a script that went well has not failed."""
+    return "its report" if end.status == "SUCCEEDED" else "why it failed"
 
 
 def _tell_report(settings: DemoSettings, remembered: RememberedSession, screen: Screen) -> None:

@@ -30,15 +30,21 @@ _NO_MAP = "label_constraints"
 """A label selector is a map, but one within a fallback strategy is a message with this field."""
 
 
+MAX_ELEMENTS = 200_000
+"""Of an event that is taken apart; Ray's have some dozens. One with more stays as it is."""
+
+
 def in_usual_names(line: bytes) -> bytes:
     """The event in camelCase; one that is so already, or is no JSON that can be read, stays byte for byte."""
+    if line.count(b",") + line.count(b"[") + line.count(b"{") > MAX_ELEMENTS:
+        return line
     try:
         event = msgspec.json.decode(line)
+        if not isinstance(event, dict) or "event_type" not in event or "eventType" in event:
+            return line
+        return msgspec.json.encode(_renamed(event))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return line
-    if not isinstance(event, dict) or "event_type" not in event or "eventType" in event:
-        return line
-    return msgspec.json.encode(_renamed(event))
 
 
 def _renamed(value: Any) -> Any:

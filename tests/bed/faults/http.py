@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -38,6 +39,8 @@ class HttpFaults(LoopThread):
         self.server = f"https://{LOOPBACK}:{self.port}"
         self.requests: list[tuple[str, str]] = []
         """Method and path of every request that came, in order."""
+        self.watch_lag_seconds = 0.0
+        """So much later than they came, the lines of watches are passed on."""
         self._plane = plane
         self._dice = dice or random.Random(0)
         self._faults: list[Fault] = []
@@ -91,10 +94,30 @@ class HttpFaults(LoopThread):
         async with self._upstream(request) as upstream:
             response = web.StreamResponse(status=upstream.status, headers=_forwarded(upstream.headers))
             await response.prepare(request)
-            async for chunk in upstream.content.iter_any():
+            is_watch = "watch=" in request.query_string
+            async for chunk in self._late(upstream) if is_watch else upstream.content.iter_any():
                 await response.write(chunk)
             await response.write_eof()
             return response
+
+    async def _late(self, upstream: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        """What comes of a watch, in its order. It is read on while earlier pieces are held back."""
+        held: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        async def read() -> None:
+            async for chunk in upstream.content.iter_any():
+                held.put_nowait((loop.time() + self.watch_lag_seconds, chunk))
+            held.put_nowait((0.0, b""))
+
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(read())
+            try:
+                while (piece := await held.get())[1]:
+                    await asyncio.sleep(max(0.0, piece[0] - loop.time()))
+                    yield piece[1]
+            finally:
+                reading.cancel()
 
     async def _act(self, request: web.BaseRequest) -> None:
         async with self._upstream(request) as upstream:

@@ -47,6 +47,20 @@ def standard_images() -> Path:
     return archive
 
 
+def ray_image(version: str, *names: str) -> Path:
+    """The archive of the image of another Ray, under each of these names."""
+    base = base_layer()
+    archive = _folder() / f"ray-{version}-alone-{_key(base, version, *names)}.tar"
+    with file_lock(archive.with_suffix(".lock"), on_wait=lambda: say("bed: another run makes the image; waiting")):
+        if not archive.exists():
+            python, layer = ray_python(version), archive.with_suffix(".layer")
+            with step(f"making the image of Ray {version}"):
+                make_ray_layer(python, layer)
+                write_archive(archive, [_ray(name, base, layer) for name in names])
+                layer.unlink()
+    return archive
+
+
 def one_program_image(
     name: str,
     programs: Mapping[str, Path],
@@ -96,24 +110,22 @@ def _make(archive: Path, base: Path, python: Path) -> None:
 
 
 def _images(base: Path, pause_layer: Path, ray_layer: Path) -> list[Image]:
-    ray = Image(
-        RAY_IMAGE,
-        [base, ray_layer],
-        user="1000",
-        command=["/bin/bash"],
-        environment=RAY_ENVIRONMENT,
-        folder="/home/ray",
-    )
+    ray = _ray(RAY_IMAGE, base, ray_layer)
     pause = Image(PAUSE_IMAGE, [pause_layer], user="65535:65535", entrypoint=["/pause"])
     redis = Image(REDIS_IMAGE, [base], command=["redis-server", "--protected-mode", "no"], folder="/data")
     return [pause, ray, redis, Image(BUSYBOX_IMAGE, [base], command=["sh"])]
 
 
-def _key(base: Path) -> str:
+def _ray(name: str, base: Path, layer: Path) -> Image:
+    command, home = ["/bin/bash"], "/home/ray"
+    return Image(name, [base, layer], user="1000", command=command, environment=RAY_ENVIRONMENT, folder=home)
+
+
+def _key(base: Path, version: str = RAY_VERSION, *names: str) -> str:
     """Names what goes in: the base, the pins of Ray's environment and the recipes here."""
-    digest = hashlib.sha256(base.name.encode())
+    digest = hashlib.sha256(" ".join([base.name, *names]).encode())
     here = Path(__file__).parent
-    for file in [requirements_file(RAY_VERSION), *(here / name for name in RECIPES)]:
+    for file in [requirements_file(version), *(here / name for name in RECIPES)]:
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -1,9 +1,9 @@
-"""Objects the node needs in its cluster: what CoreDNS may read, and the number of CPUs the node claims."""
+"""Objects the node needs in its cluster: what CoreDNS may read, and how much the node claims to have."""
 
 from __future__ import annotations
 
 from bed.node.services import DNS_USER
-from bed.node.settings import CLAIMED_CPUS, NODE_NAME
+from bed.node.settings import CLAIMED_CPUS, CLAIMED_MEMORY, NODE_NAME
 
 DNS_RIGHTS = f"""
 apiVersion: rbac.authorization.k8s.io/v1
@@ -42,7 +42,9 @@ spec:
     jsonPatch:
       expression: >-
         [JSONPatch{{op: "add", path: "/status/capacity/cpu", value: "{CLAIMED_CPUS}"}},
-         JSONPatch{{op: "add", path: "/status/allocatable/cpu", value: "{CLAIMED_CPUS}"}}]
+         JSONPatch{{op: "add", path: "/status/allocatable/cpu", value: "{CLAIMED_CPUS}"}},
+         JSONPatch{{op: "add", path: "/status/capacity/memory", value: "{CLAIMED_MEMORY}"}},
+         JSONPatch{{op: "add", path: "/status/allocatable/memory", value: "{CLAIMED_MEMORY}"}}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding

@@ -10,8 +10,8 @@ import io
 import json
 import platform
 import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 CREATED = "2024-01-01T00:00:00Z"  # fixed: the same content is the same image
@@ -19,8 +19,18 @@ INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
+COMPRESSED_LAYER_TYPE = f"{LAYER_TYPE}+gzip"
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _GO_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer that is compressed already."""
+
+    path: Path
+    diff_id: str
+    """Digest of the tar inside."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +38,16 @@ class Image:
     """What one image is made of and what runs when a pod says nothing else."""
 
     name: str
-    layers: Sequence[Path]
-    """Uncompressed tars, the lowest first."""
+    layers: Sequence[Path | Layer]
+    """The lowest first; a path is a tar that is not compressed."""
     user: str = "0"
     entrypoint: Sequence[str] = ()
     command: Sequence[str] = ()
     environment: Sequence[str] = (f"PATH={DEFAULT_PATH}",)
     folder: str = "/"
+    architecture: str = ""
+    """This machine's where it is empty."""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,30 +94,41 @@ def architecture() -> str:
 
 def write_archive(target: Path, images: Sequence[Image]) -> None:
     """Write `images` as one archive in which a layer they share is stored once. A file that is there is whole."""
-    layers = {path: Blob.of_file(path) for image in images for path in image.layers}
+    files = dict.fromkeys(_file(layer) for image in images for layer in image.layers)
+    layers = {path: Blob.of_file(path) for path in files}
     blobs = {blob.digest: blob for blob in layers.values()}
-    manifests = []
+    manifests, names = [], []
     for image in images:
-        config, manifest = _image_blobs(image, [layers[path] for path in image.layers])
+        below = [layers[_file(layer)] for layer in image.layers]
+        config, manifest = _image_blobs(image, below)
         blobs |= {config.digest: config, manifest.digest: manifest}
         # The name under which containerd files the image.
         name = {"annotations": {"io.containerd.image.name": full_name(image.name)}}
         manifests.append(manifest.descriptor(MANIFEST_TYPE) | name)
+        names.append({"Config": config.path, "RepoTags": [image.name], "Layers": [layer.path for layer in below]})
     index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests}
     unfinished = target.with_suffix(".unfinished")
     with tarfile.open(unfinished, "w") as archive:
         _add(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
         _add(archive, "index.json", json.dumps(index).encode())
+        _add(archive, "manifest.json", json.dumps(names).encode())  # for `docker load`
         for blob in blobs.values():
             _add(archive, blob.path, blob.content)
     unfinished.rename(target)
 
 
+def _file(layer: Path | Layer) -> Path:
+    return layer.path if isinstance(layer, Layer) else layer
+
+
 def _image_blobs(image: Image, layers: Sequence[Blob]) -> tuple[Blob, Blob]:
     """The image's configuration and the manifest that ties it to its layers."""
+    compressed = [layer.diff_id if isinstance(layer, Layer) else "" for layer in image.layers]
+    diff_ids = [diff_id or layer.digest for diff_id, layer in zip(compressed, layers, strict=True)]
+    types = [COMPRESSED_LAYER_TYPE if diff_id else LAYER_TYPE for diff_id in compressed]
     config = Blob.of_json(
         {
-            "architecture": architecture(),
+            "architecture": image.architecture or architecture(),
             "os": "linux",
             "created": CREATED,
             "config": {
@@ -113,8 +137,9 @@ def _image_blobs(image: Image, layers: Sequence[Blob]) -> tuple[Blob, Blob]:
                 "Cmd": list(image.command),
                 "Env": list(image.environment),
                 "WorkingDir": image.folder,
+                "Labels": dict(image.labels),
             },
-            "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in layers]},
+            "rootfs": {"type": "layers", "diff_ids": diff_ids},
         }
     )
     manifest = Blob.of_json(
@@ -122,16 +147,18 @@ def _image_blobs(image: Image, layers: Sequence[Blob]) -> tuple[Blob, Blob]:
             "schemaVersion": 2,
             "mediaType": MANIFEST_TYPE,
             "config": config.descriptor(CONFIG_TYPE),
-            "layers": [layer.descriptor(LAYER_TYPE) for layer in layers],
+            "layers": [layer.descriptor(kind) for layer, kind in zip(layers, types, strict=True)],
         }
     )
     return config, manifest
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes | Path) -> None:
-    if isinstance(content, Path):
-        archive.add(content, name)
-        return
     entry = tarfile.TarInfo(name)
-    entry.size = len(content)
-    archive.addfile(entry, io.BytesIO(content))
+    if isinstance(content, bytes):
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+        return
+    entry.size = content.stat().st_size
+    with content.open("rb") as file:
+        archive.addfile(entry, file)

@@ -26,8 +26,10 @@ MACHINE_FOLDER = Path("/run/raykeeper-bed")
 """What belongs to the machine and not to a run: the claim, saved sysctls, containerd's socket and volatile state."""
 CONTAINERD_SOCKET = MACHINE_FOLDER / "containerd.sock"
 
-CLAIMED_CPUS = 16
+CLAIMED_CPUS = 32
 """What the node says it has, so that unmodified samples with 1-CPU requests fit on two cores."""
+CLAIMED_MEMORY = "64Gi"
+"""The same for samples that ask for far more than Ray takes when it is idle. Limits and evictions stay real."""
 PAUSE_IMAGE = "bed.local/pause:1"
 RAY_VERSION = "2.60.0"
 RAY_IMAGE = f"rayproject/ray:{RAY_VERSION}"

@@ -1,5 +1,6 @@
 """A Serve application whose answer tells its config and the cluster that it runs on."""
 
+import asyncio
 import os
 from typing import Any
 
@@ -16,7 +17,9 @@ class Hello:
         """Called by Serve at the start, and when the config changes."""
         self.word = config["word"]
 
-    def __call__(self, _request: Any) -> str:
+    async def __call__(self, request: Any) -> str:
+        """At once, or as late as it is asked to."""
+        await asyncio.sleep(float(request.query_params.get("seconds", 0)))
         return f"{self.word} from {os.environ['RELEASE']}"
 
 
