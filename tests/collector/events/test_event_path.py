@@ -217,7 +217,8 @@ async def test_a_full_disk_is_answered_with_503_and_heals_by_itself(
         is_full = False
         assert await scene.post(body_of(second), body_of(third)) == [200, 200]
         assert await scene.flush() == 0
-        assert stored_events(scene.store.objects) == [line_of(event) for event in first + second + third]
+        # A large body is split when it is sealed: no order is promised between it and a small one.
+        assert sorted(stored_events(scene.store.objects)) == sorted(map(line_of, first + second + third))
         assert scene.metric("spool_bytes") == 0
     assert spooled(tmp_path) == []
 
