@@ -29,6 +29,7 @@ class HistoryConfiguration(msgspec.Struct, forbid_unknown_fields=True, frozen=Tr
     secret_name: str = ""
     service_account_prefix: str = ""
     service_account_annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    url: str = ""
     callback_service_name: str = ""
     cloud_role_name: str = ""
     oidc_provider_arn: str = ""

@@ -21,7 +21,7 @@ VARIABLES = {
     "RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": "Seconds a head may be silent before its job failed; default 300.",
     "RAYKEEPER_COLLECTOR_IMAGE": "Image of collectors where `--history-collector-image` is not given.",
     "RAYKEEPER_HISTORY_URL": (
-        "Where people open the history server, such as https://history.example.org; the status of RayJobs links there."
+        "Where people open the history server where `--history-url` is not given; statuses link there."
     ),
     "RAYKEEPER_LOG_LEVEL": "Log level where `--zap-log-level` is not given: debug, info, warning or error.",
     "RAYKEEPER_SUBMITTER_IMAGE": (

@@ -66,6 +66,12 @@ _HISTORY = (
         parse_json_object,
     ),
     Flag(
+        "history-url",
+        "Where people open the history server, such as https://history.example.com: for links. "
+        "Default: that of --callback-service-name.",
+        "history.url",
+    ),
+    Flag(
         "callback-service-name",
         "Host and port at which people reach the history server, such as history.example.com: for links.",
         "history.callbackServiceName",

@@ -94,8 +94,11 @@ class HistorySettings:
     keep their own, unless there is a role or an annotation to give: then it is `ray-historyserver`."""
     service_account_annotations: Mapping[str, str] = field(default_factory=dict)
     """Annotations of that ServiceAccount, such as those of a cloud identity (`--service-account-annotations`)."""
+    url: str = ""
+    """Where people open the history server, for links (`--history-url`, file `history.url`, variable
+    `RAYKEEPER_HISTORY_URL`)."""
     callback_service_name: str = ""
-    """Where people reach the history server, as host and port (`--callback-service-name`), for links."""
+    """The same as host and port (`--callback-service-name`), where `url` is empty."""
     cloud_role_name: str = ""
     """RAM role of the collectors (RRSA) in Alibaba Cloud (`--cloud-role-name`)."""
     oidc_provider_arn: str = ""
@@ -109,6 +112,12 @@ class HistorySettings:
     """Its region, such as cn-hangzhou (`--oss-region`)."""
     oss_root_dir: str = ""
     """Folder in the bucket (`--oss-history-server-root-dir`)."""
+
+    @property
+    def server_url(self) -> str:
+        """Where links to the history begin; empty where nobody said."""
+        host = self.url or self.callback_service_name.rstrip("/")
+        return host if not host or "://" in host else f"http://{host}"
 
 
 @dataclass(frozen=True)
@@ -141,8 +150,6 @@ class RayJobSettings:
     submitter_image: str = ""
     """Image with the program `/submitter` for RayJobs without a `submitterPodTemplate` (`RAYKEEPER_SUBMITTER_IMAGE`);
     when empty the head's own."""
-    history_url: str = ""
-    """Where people open the history server, for the link in the status of RayJobs (`RAYKEEPER_HISTORY_URL`)."""
 
 
 @dataclass(frozen=True)

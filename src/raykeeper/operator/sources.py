@@ -254,7 +254,18 @@ def _history(said: _Said, variables: Variables) -> HistorySettings:
     image = variables.text("RAYKEEPER_COLLECTOR_IMAGE")
     if image and f"{_HISTORY}collectorImage" not in said.by_flag:
         fields["collector_image"] = image
+    fields["url"] = _history_url(said, variables)
     return HistorySettings(**fields)
+
+
+def _history_url(said: _Said, variables: Variables) -> str:
+    field, variable = f"{_HISTORY}url", "RAYKEEPER_HISTORY_URL"
+    name, text = said.name(field), said.fields.history.url
+    if field not in said.by_flag and (of_variable := variables.text(variable)):
+        name, text = variable, of_variable
+    if text and not text.startswith(("https://", "http://")):
+        raise Misconfigured(name, text, "begin it with https:// or http://")
+    return text.rstrip("/")
 
 
 def _raycluster(variables: Variables) -> RayClusterSettings:
@@ -276,12 +287,4 @@ def _rayjob(fields: Configuration, variables: Variables) -> RayJobSettings:
         variables.seconds("RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS", timeout),
         deletes_finished=deletes if deletes is not None else fields.delete_ray_job_after_job_finishes or False,
         submitter_image=variables.text("RAYKEEPER_SUBMITTER_IMAGE") or "",
-        history_url=_url(variables, "RAYKEEPER_HISTORY_URL"),
     )
-
-
-def _url(variables: Variables, name: str) -> str:
-    text = variables.text(name) or ""
-    if text and not text.startswith(("https://", "http://")):
-        raise Misconfigured(name, text, "begin it with https:// or http://")
-    return text.rstrip("/")

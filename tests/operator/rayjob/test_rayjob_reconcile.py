@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bed.control_plane import ControlPlane
-from raykeeper.operator.settings import OperatorSettings, RayJobSettings
+from raykeeper.operator.settings import HistorySettings, OperatorSettings
 from support.conditions import eventually
 from support.crashes import CrashAfter
 from support.rayjob_scene import RAY_JOB_OBJECTS, JobScene, a_job_scene, a_rayjob
@@ -40,7 +40,7 @@ async def test_a_job_is_given_to_ray_and_its_end_is_told(scene: JobScene) -> Non
 
 
 async def test_the_status_links_to_the_history_where_the_operator_knows_it(scene: JobScene) -> None:
-    settings = replace(OperatorSettings(), rayjob=RayJobSettings(history_url="https://history/base"))
+    settings = replace(OperatorSettings(), history=HistorySettings(url="https://history/base"))
     await scene.apply(a_rayjob())
     async with scene.operating(settings=settings):
         status = await scene.becomes("Initializing")

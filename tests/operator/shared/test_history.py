@@ -194,6 +194,11 @@ def test_the_history_is_linked_where_people_reach_it(host: str, url: str) -> Non
     assert History(HistorySettings(callback_service_name=host)).url(a_cluster().build()) == url
 
 
+def test_a_whole_address_of_the_history_wins_over_a_host() -> None:
+    settings = HistorySettings(callback_service_name="localhost:8080", url="https://history.example.com/base")
+    assert settings.server_url == "https://history.example.com/base"
+
+
 def test_a_cluster_without_its_annotations_is_the_same_else() -> None:
     built = a_cluster().annotated({**BY_ACK, **OURS, "mine": "kept"}).build()
     bare = without_history(built)

@@ -137,7 +137,7 @@ class RayJobReconciler:
         status = with_conditions(job, taken.status, taken.trouble, invalid, now)
         spec = None if job.spec.cluster_selector else job.spec.ray_cluster_spec
         status = self._history.told(Owner.of(job), spec, status, job.metadata.generation, now)
-        history = self._context.settings.rayjob.history_url
+        history = self._context.settings.history.server_url
         url = f"{history}/rayjobs/{job.metadata.namespace}/{job.metadata.name}" if history else ""
         await self._status.write(item, job.status, msgspec.structs.replace(status, history_url=url))
 

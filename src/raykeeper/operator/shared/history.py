@@ -112,11 +112,8 @@ class History:
 
     def url(self, cluster: RayCluster) -> str:
         """Where people read the history of a cluster; empty where nobody said."""
-        host, meta = self.settings.callback_service_name.rstrip("/"), cluster.metadata
-        if not host:
-            return ""
-        base = host if "://" in host else f"http://{host}"
-        return f"{base}/s/{meta.namespace}/{meta.name}/latest/"
+        base, meta = self.settings.server_url, cluster.metadata
+        return f"{base}/s/{meta.namespace}/{meta.name}/latest/" if base else ""
 
     @cached_property
     def _collector(self) -> Collector:
