@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
+from raykeeper.history.http.access.audit import note_look
 from raykeeper.history.http.access.callers import Authenticator, caller_of
 from raykeeper.history.http.access.guard import Everybody, Guard, LocalNamesOnly, OwnPagesOnly
 from raykeeper.history.http.access.static_token import StaticToken
@@ -57,7 +58,8 @@ def make_app(
 ) -> ASGIApp:
     """Everything the server answers. Without an authenticator, callers are asked as the access settings say."""
     app = make_routes(history, dashboard)
-    guarded: ASGIApp = Guard(app, authenticator or _authenticator_of(history.access))
+    note = note_look if history.access.is_audited else None
+    guarded: ASGIApp = Guard(app, authenticator or _authenticator_of(history.access), note)
     if history.access.answers_localhost_only:
         guarded = LocalNamesOnly(guarded)
     return OwnPagesOnly(guarded)
@@ -72,6 +74,9 @@ def make_routes(history: History, dashboard: DashboardFiles = NO_DASHBOARD) -> S
 
 
 def _authenticator_of(access: AccessSettings) -> Authenticator:
+    """For modes that need no clients. Raises ValueError for others, which must never be taken for none."""
+    if access.mode not in ("none", "token"):
+        raise ValueError(f"--auth={access.mode} needs an authenticator")
     return StaticToken(access.token) if access.mode == "token" else Everybody()
 
 
@@ -90,11 +95,7 @@ def _own_routes(whole: History) -> list[BaseRoute]:
         Route(ASSETS_ROUTE, get_asset),
         *(_route(whole, path, handler, JSON_ERRORS) for path, handler in operation_handlers()),
         *(_route(whole, page.path, page.answer, HTML_ERRORS, method=page.method) for page in SITE_PAGES),
-        *(
-            _route(whole, either, handler, name=path)
-            for path, handler in kuberay
-            for either in _with_and_without(path)
-        ),
+        *(_route(whole, either, handler, name=path) for path, handler in kuberay for either in _with_and_without(path)),
     ]
 
 
