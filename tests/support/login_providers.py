@@ -155,7 +155,7 @@ class RamProvider(LoginProvider):
 
     def _tokens(self, claims: dict[str, Any]) -> web.Response:
         answered = super()._tokens({})  # what it knows of a nonce it keeps to itself
-        tokens = json.loads(answered.body or b"{}") | {"expires_in": "3600"}
+        tokens = json.loads(answered.text or "{}") | {"expires_in": "3600"}
         return web.json_response(tokens)
 
 
@@ -177,9 +177,9 @@ class Browser:
     set_cookies: list[str] = field(default_factory=list)
 
     async def get(self, path: str, **headers: str) -> Answered:
-        return await self.send("GET", path, **headers)
+        return await self.send("GET", path, b"", **headers)
 
-    async def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answered:
+    async def send(self, method: str, path: str, body: bytes = b"", /, **headers: str) -> Answered:
         shown = {
             "Host": self.host,
             "Accept": "text/html",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,7 +110,7 @@ async def read_all(history: History, store: ObjectStore) -> None:
     for team in TEAMS:
         await opened_whole(history, session_of(team))
         key = CatalogKey(STARTED.date(), session_of(team), "summary").key
-        await eventually(lambda key=key: store.find(key), seconds=60)
+        await eventually(partial(store.find, key), seconds=60)
 
 
 def copy_without_others(store: Path, copied: Path, teams: set[str]) -> None:

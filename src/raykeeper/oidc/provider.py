@@ -61,6 +61,7 @@ class Provider:
     """Whom to trust instead of the machine's own authorities."""
     _keys: KeySet | None = None
     _description: Description | None = None
+    _tls: ssl.SSLContext | None = None
     _fetched_at: float = 0.0
     _next_fetch_at: float = float("-inf")
     _fetch: asyncio.Task[None] | None = None
@@ -94,7 +95,9 @@ class Provider:
 
     def session(self) -> aiohttp.ClientSession:
         """A client that trusts whom the settings trust, and waits for nobody long."""
-        tls = ssl.create_default_context(cafile=self.ca_file)
+        if self._tls is None:
+            self._tls = ssl.create_default_context(cafile=self.ca_file)
+        tls = self._tls
         timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
         return aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(ssl=tls))
 

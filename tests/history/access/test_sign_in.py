@@ -224,7 +224,7 @@ async def test_signing_out_ends_the_session_here_and_at_the_provider(stage: Stag
 async def test_another_site_can_sign_nobody_out(stage: Stage, headers: dict[str, str]) -> None:
     browser = await stage.replica()
     await browser.sign_in(stage.provider)
-    assert (await browser.send("POST", "/logout", **headers)).status == 403
+    assert (await browser.send("POST", "/logout", b"", **headers)).status == 403
     assert (await browser.get("/logout")).status == 403
     assert (await browser.get("/sessions")).status == 200
 

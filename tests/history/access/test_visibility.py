@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -247,7 +248,7 @@ async def opened_websocket(app: ASGIApp, path: str, team: str, user: str) -> tup
 
     headers = [(b"host", b"history"), (b"x-test-user", user.encode()), (b"cookie", cookies.encode())]
     scope = {"type": "websocket", "path": filled, "raw_path": filled.encode(), "query_string": b"", "headers": headers}
-    extensions = {"websocket.http.response": {}}
+    extensions: dict[str, Any] = {"websocket.http.response": {}}
     await app({**scope, "root_path": "", "scheme": "ws", "subprotocols": [], "extensions": extensions}, receive, send)
     body = b"".join(message.get("body", b"") for message in sent if message["type"] == "websocket.http.response.body")
     return sent[0]["type"], body.decode()
