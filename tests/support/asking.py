@@ -18,6 +18,12 @@ class Answered:
     status: int
     headers: Mapping[str, str]
     content: bytes
+    lines: tuple[tuple[str, str], ...] = ()
+    """All headers, also those that came more than once."""
+
+    def all_of(self, name: str) -> list[str]:
+        """Every header of a name."""
+        return [value for header, value in self.lines if header == name]
 
     @property
     def text(self) -> str:
@@ -47,8 +53,8 @@ async def ask(
     content = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
     if method == "HEAD":
         content = b""  # a server does not send it
-    answered = {name.decode().lower(): value.decode() for name, value in start["headers"]}
-    return Answered(start["status"], answered, content)
+    lines = tuple((name.decode().lower(), value.decode()) for name, value in start["headers"])
+    return Answered(start["status"], dict(lines), content, lines)
 
 
 def _scope(path: str, method: str, headers: Mapping[str, str]) -> Scope:

@@ -44,6 +44,108 @@ _WITHOUT_EFFECT = (
     Flag("session-cache-ttl", "Accepted and ignored: see --cache-mb."),
 )
 
+_LOGIN = (
+    Flag(
+        "public-url",
+        "This server as browsers reach it, such as https://history.example.org; for oidc and ram.",
+        variable="RAYKEEPER_PUBLIC_URL",
+    ),
+    Flag("oidc-issuer-url", "URL of the identity provider.", variable="RAYKEEPER_OIDC_ISSUER_URL"),
+    Flag("oidc-client-id", "Our client at the identity provider.", variable="RAYKEEPER_OIDC_CLIENT_ID"),
+    Flag(
+        "oidc-client-secret-file",
+        "File with the client's secret; the variable RAYKEEPER_OIDC_CLIENT_SECRET holds the secret itself.",
+        variable="RAYKEEPER_OIDC_CLIENT_SECRET_FILE",
+    ),
+    Flag(
+        "oidc-scopes",
+        "Scopes to ask for, separated by spaces. Default: openid profile email, and offline_access where it is known; "
+        "for ram openid aliuid profile.",
+        variable="RAYKEEPER_OIDC_SCOPES",
+    ),
+    Flag(
+        "oidc-username-claim",
+        "Claim that is the user's name for Kubernetes.",
+        default="sub",
+        variable="RAYKEEPER_OIDC_USERNAME_CLAIM",
+    ),
+    Flag(
+        "oidc-username-prefix",
+        "Put before the user's name; - for nothing. Default: the issuer and #, except for e-mail addresses.",
+        variable="RAYKEEPER_OIDC_USERNAME_PREFIX",
+    ),
+    Flag(
+        "oidc-groups-claim",
+        "Claim that lists the user's groups.",
+        default="groups",
+        variable="RAYKEEPER_OIDC_GROUPS_CLAIM",
+    ),
+    Flag("oidc-groups-prefix", "Put before each group.", variable="RAYKEEPER_OIDC_GROUPS_PREFIX"),
+    Flag("oidc-ca-file", "Certificate authority of the identity provider.", variable="RAYKEEPER_OIDC_CA_FILE"),
+    Flag(
+        "login-allow-uids",
+        "Who may sign in, by uid (of ram) or subject, separated by commas; * for everybody.",
+        variable="RAYKEEPER_LOGIN_ALLOW_UIDS",
+    ),
+    Flag(
+        "login-allow-emails",
+        "Who may sign in, by verified e-mail address, separated by commas; *@example.org for all of a domain.",
+        variable="RAYKEEPER_LOGIN_ALLOW_EMAILS",
+    ),
+    Flag(
+        "login-allow-groups",
+        "Who may sign in, by group, separated by commas.",
+        variable="RAYKEEPER_LOGIN_ALLOW_GROUPS",
+    ),
+    Flag(
+        "namespace-map",
+        "YAML file that says which namespaces groups and users see.",
+        variable="RAYKEEPER_NAMESPACE_MAP",
+    ),
+    Flag(
+        "login-reviews",
+        "Ask Kubernetes which namespaces somebody who signed in sees, by user name and groups.",
+        default="false",
+        variable="RAYKEEPER_LOGIN_REVIEWS",
+        parse=parse_switch,
+    ),
+    Flag(
+        "login-contact",
+        "Whom people ask who may not come in, such as an address or a chat channel.",
+        variable="RAYKEEPER_LOGIN_CONTACT",
+    ),
+    Flag(
+        "login-session-minutes",
+        "Minutes after which a session is refreshed at the identity provider.",
+        default="15",
+        variable="RAYKEEPER_LOGIN_SESSION_MINUTES",
+    ),
+    Flag(
+        "login-max-hours",
+        "Hours after which everybody signs in again.",
+        default="12",
+        variable="RAYKEEPER_LOGIN_MAX_HOURS",
+    ),
+    Flag(
+        "cookie-key-file",
+        "File with keys that seal cookies, one in a line, shared by all replicas: the first seals, all open. The "
+        "variable RAYKEEPER_COOKIE_KEYS holds the keys themselves.",
+        variable="RAYKEEPER_COOKIE_KEY_FILE",
+    ),
+    Flag(
+        "token-audiences",
+        "Audiences that tokens of Kubernetes must be made for, separated by commas. Default: the API server.",
+        variable="RAYKEEPER_TOKEN_AUDIENCES",
+    ),
+    Flag(
+        "audit",
+        "Log a line for each look: who, what, which answer.",
+        default="false",
+        variable="RAYKEEPER_AUDIT",
+        parse=parse_switch,
+    ),
+)
+
 _OURS = (
     Flag(
         "store",
@@ -60,7 +162,8 @@ _OURS = (
     ),
     Flag(
         "auth",
-        "Authentication: token, or none (everybody who can reach the address; the default on loopback).",
+        "Authentication: oidc, ram (Alibaba Cloud), kubernetes, token, several of them such as oidc,kubernetes, or "
+        "none (everybody who can reach the address; the default on loopback).",
         variable="RAYKEEPER_AUTH",
     ),
     Flag(
@@ -68,6 +171,7 @@ _OURS = (
         "File with the token for --auth=token; the variable RAYKEEPER_AUTH_TOKEN holds the token itself.",
         variable="RAYKEEPER_AUTH_TOKEN_FILE",
     ),
+    *_LOGIN,
     Flag(
         "cache-dir",
         "Folder for cached objects. It may be deleted at any time, and shared by processes.",
@@ -113,6 +217,7 @@ _OURS = (
 
 _OTHER_SPELLINGS = (
     other_spelling("store-url", "store"),
+    other_spelling("callback-service-name", "public-url", "CALLBACK_SERVICE_NAME"),
     other_spelling("runtime-class-name", "storage-backend"),
     other_spelling("runtime-class-config-path", "storage-backend-config-path"),
     other_spelling("ray-root-dir", "storage-root-dir", "RAY_ROOT_DIR"),

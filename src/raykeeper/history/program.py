@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
+from raykeeper.history.http.access.opening import open_authenticator
 from raykeeper.history.http.app import make_app
 from raykeeper.history.http.listener import make_server, open_listener
 from raykeeper.history.http.pages.dashboard import find_dashboard
@@ -98,7 +99,10 @@ async def _answer(
             presence = await stack.enter_async_context(_presence(settings, environment))
             history = replace(history, presence=presence)
         dashboard = find_dashboard(settings.dashboard_dir)
-        server = make_server(make_app(history, dashboard))
+        authenticator = await stack.enter_async_context(
+            open_authenticator(settings.access, settings.kubernetes, environment, history.catalog.store, history.clock)
+        )
+        server = make_server(make_app(history, dashboard, authenticator))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from raykeeper.history.access_rules import AccessRules
 from raykeeper.history.prices import PriceList
 from raykeeper.logs import LogSettings
+from raykeeper.oidc.settings import OidcSettings
 
 GIB = 1024 * 1024 * 1024
-AuthMode = Literal["none", "token"]
+AuthMode = Literal["none", "token", "kubernetes", "oidc", "ram"]
 FactsMode = Literal["auto", "on", "off"]
 
 
@@ -29,13 +31,51 @@ class HistoryStoreSettings:
 
 
 @dataclass(frozen=True)
+class LoginSettings:
+    """How people sign in with a browser, and what they may see then."""
+
+    public_url: str = ""
+    """The server as browsers reach it, such as `https://history.example.org` (`--public-url`,
+    `RAYKEEPER_PUBLIC_URL`); the provider sends them back to `/auth/callback` there. Never read from a request."""
+    oidc: OidcSettings = field(default_factory=OidcSettings)
+    """The identity provider (`--oidc-issuer-url`, `--oidc-client-id` and others); of RAM, Alibaba's own."""
+    client_secret: str = field(default="", repr=False)
+    """Of our client there (`RAYKEEPER_OIDC_CLIENT_SECRET`, or the content of `--oidc-client-secret-file`)."""
+    scopes: tuple[str, ...] = ()
+    """Asked of the provider (`--oidc-scopes`); none stands for those that fit it."""
+    rules: AccessRules = field(default_factory=AccessRules)
+    """Who may come in, and what they see (`--login-allow-uids`, `--login-allow-emails`, `--login-allow-groups`,
+    `--namespace-map`)."""
+    asks_kubernetes: bool = False
+    """SubjectAccessReviews say which namespaces somebody sees, by user name and groups (`--login-reviews`)."""
+    contact: str = ""
+    """Whom people ask who may not come in (`--login-contact`); shown on the pages that refuse."""
+    cookie_keys: tuple[str, ...] = field(default=(), repr=False)
+    """The first one seals cookies, all open them (`RAYKEEPER_COOKIE_KEYS`, or lines of `--cookie-key-file`). None: a
+    new one at each start, so that people sign in again."""
+    session_seconds: float = 900.0
+    """After so long a session is refreshed at the provider, or people go there again (`--login-session-minutes`)."""
+    max_seconds: float = 12 * 3600.0
+    """After so long everybody signs in again (`--login-max-hours`)."""
+
+
+@dataclass(frozen=True)
 class AccessSettings:
     """Who may read."""
 
     mode: AuthMode = "none"
-    """`token`: whoever shows the token; `none`: whoever reaches the address (`--auth`, `RAYKEEPER_AUTH`)."""
+    """`none`: whoever reaches the address; `token`: whoever shows the token; `kubernetes`: whoever Kubernetes knows;
+    `oidc` and `ram`: whoever signs in (`--auth`, `RAYKEEPER_AUTH`)."""
     token: str = field(default="", repr=False)
     """The token itself (`RAYKEEPER_AUTH_TOKEN`, or the content of `--auth-token-file`)."""
+    also: frozenset[AuthMode] = frozenset()
+    """What is taken beside `mode`, as a bearer token: `token`, `kubernetes`."""
+    audiences: tuple[str, ...] = ()
+    """That tokens of Kubernetes must be made for (`--token-audiences`); none stands for the API server itself."""
+    login: LoginSettings = field(default_factory=LoginSettings)
+    """How people sign in."""
+    is_audited: bool = False
+    """Whether each look is noted in the log: who, what, which answer (`--audit`, `RAYKEEPER_AUDIT`)."""
     answers_localhost_only: bool = False
     """Nobody said who may read, and the address is loopback: requests under other names than localhost are refused."""
     is_undecided: bool = False

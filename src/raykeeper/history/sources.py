@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from raykeeper.errors import Misconfigured
+from raykeeper.history.access_sources import read_access
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
 from raykeeper.history.prices import PriceList, read_price_list
 from raykeeper.history.settings import (
     AccessSettings,
+    AuthMode,
     CacheSettings,
     FactsMode,
     GrafanaSettings,
@@ -26,13 +28,13 @@ from raykeeper.settings.arguments import parse_arguments
 from raykeeper.settings.log_values import read_log_settings
 from raykeeper.settings.sources import Sources
 from raykeeper.settings.store_choice import read_store_choice
-from raykeeper.settings.values import parse_mebibytes, parse_optional_path, parse_path, parse_text
+from raykeeper.settings.values import parse_mebibytes, parse_optional_path, parse_path, parse_switch, parse_text
 from raykeeper.settings.variables import Variables
 
 KUBERAY_BIND = ":8080"
-_LEAST_TOKEN_LENGTH = 16  # of random characters: not to be guessed over a network
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_LATER_MODES = ("oidc", "ram", "kubernetes")
+_BY_STRENGTH: tuple[AuthMode, ...] = ("oidc", "ram", "kubernetes", "token", "none")
+"""The first that was given is how people sign in; the others are taken as bearer tokens."""
 
 
 def read_settings(
@@ -64,38 +66,28 @@ def _store(sources: Sources) -> HistoryStoreSettings:
 
 
 def _access(sources: Sources, bind: str, *, as_kuberay: bool) -> AccessSettings:
-    mode, address = sources.read("auth", _parse_mode, ""), parse_address("--bind", bind)
-    if mode == "token":
-        return AccessSettings("token", _token(sources))
+    nothing: tuple[AuthMode, ...] = ()
+    modes, address = sources.read("auth", _parse_modes, nothing), parse_address("--bind", bind)
+    is_audited = sources.read("audit", parse_switch, False)
+    if modes and modes != ("none",):
+        return read_access(sources, modes, is_audited=is_audited)
     is_local = is_loopback(address.host if address else None)
-    if not mode and is_local:
-        return AccessSettings("none", answers_localhost_only=True)
-    if not mode and not as_kuberay:
+    if not modes and is_local:
+        return AccessSettings("none", answers_localhost_only=True, is_audited=is_audited)
+    if not modes and not as_kuberay:
         cure = "others could read all history there: give --auth=token, or --auth=none if that is meant"
         raise Misconfigured("--bind", bind, cure)
-    return AccessSettings("none", is_undecided=not mode)
+    return AccessSettings("none", is_undecided=not modes, is_audited=is_audited)
 
 
-def _parse_mode(setting: str, text: str) -> str:
-    if text in _LATER_MODES:
-        raise Misconfigured(setting, text, "this version knows token and none; put a proxy that logs in in front")
-    if text not in ("", "none", "token"):
-        raise Misconfigured(setting, text, "use token or none")
-    return text
-
-
-def _token(sources: Sources) -> str:
-    setting, text = "RAYKEEPER_AUTH_TOKEN", sources.variables.text("RAYKEEPER_AUTH_TOKEN") or ""
-    if not text and (path := sources.read("auth-token-file", parse_optional_path, None)):
-        setting = "--auth-token-file"
-        try:
-            text = path.read_text().strip()
-        except (OSError, UnicodeDecodeError) as exc:
-            raise Misconfigured(setting, str(path), f"it must be a readable text file ({exc})") from exc
-    if len(text) < _LEAST_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
-        cure = f"--auth=token needs a token of at least {_LEAST_TOKEN_LENGTH} printable characters without spaces"
-        raise Misconfigured(setting, "…" if text else "", cure)
-    return text
+def _parse_modes(setting: str, text: str) -> tuple[AuthMode, ...]:
+    known: tuple[AuthMode, ...] = get_args(AuthMode)
+    found = [part.strip() for part in text.split(",")] if text else []
+    modes = tuple(mode for mode in _BY_STRENGTH if mode in found)
+    if set(found) - set(known) or ("none" in found and len(found) > 1) or {"oidc", "ram"} <= set(found):
+        cure = "use oidc or ram, kubernetes, token, some of them separated by commas, or none"
+        raise Misconfigured(setting, text, cure)
+    return modes
 
 
 def _cache(sources: Sources) -> CacheSettings:

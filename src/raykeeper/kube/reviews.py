@@ -142,9 +142,10 @@ class AccessReviews:
 
     async def may(self, user: User, attributes: Attributes) -> bool:
         """Whether RBAC, or whatever else decides there, lets them. Raises `Unavailable`."""
-        return await self._remembered.find((user, attributes), lambda: self._ask(user, attributes))
+        return await self._remembered.find((user, attributes), lambda: self.ask(user, attributes))
 
-    async def _ask(self, user: User, attributes: Attributes) -> bool:
+    async def ask(self, user: User, attributes: Attributes) -> bool:
+        """The same, asked anew: for those who remember what they make of many answers."""
         spec = {**user.to_spec(), **attributes.to_spec()}
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         try:

@@ -26,6 +26,9 @@ class FailureNote(Record, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     is_muted: bool = False
     """Lists leave the failure out, until somebody asks for those that are muted."""
+    namespaces: tuple[str, ...] = ()
+    """Where its author, who may not see all of them, saw the failure: only who may see each of these reads the note.
+    Empty for a note to everybody."""
 
 
 def notes_prefix(fingerprint: str) -> str:

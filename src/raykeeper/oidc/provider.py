@@ -35,9 +35,19 @@ RENEWAL_SECONDS: Final = 2.0
 log = Log("raykeeper.oidc")
 
 
-class _Description(msgspec.Struct):
+class Description(msgspec.Struct, frozen=True):
+    """What a provider says about itself; what it does not have is empty."""
+
     issuer: str
     jwks_uri: str
+    authorization_endpoint: str = ""
+    token_endpoint: str = ""
+    end_session_endpoint: str = ""
+    revocation_endpoint: str = ""
+    device_authorization_endpoint: str = ""
+    scopes_supported: tuple[str, ...] = ()
+    authorization_response_iss_parameter_supported: bool = False
+    """Whether each answer to the browser says whose it is (RFC 9207)."""
 
 
 @dataclass
@@ -50,6 +60,8 @@ class Provider:
     ca_file: Path | None = None
     """Whom to trust instead of the machine's own authorities."""
     _keys: KeySet | None = None
+    _description: Description | None = None
+    _tls: ssl.SSLContext | None = None
     _fetched_at: float = 0.0
     _next_fetch_at: float = float("-inf")
     _fetch: asyncio.Task[None] | None = None
@@ -74,6 +86,21 @@ class Provider:
             raise Unavailable(f"identity provider {self.issuer}", self._problem, retry_after=5.0)
         return self._keys
 
+    async def description(self) -> Description:
+        """What the provider says about itself, as of its last keys. Raises `Unavailable`."""
+        await self.keys()
+        if self._description is None:
+            raise Unavailable(f"identity provider {self.issuer}", self._problem, retry_after=5.0)
+        return self._description
+
+    def session(self) -> aiohttp.ClientSession:
+        """A client that trusts whom the settings trust, and waits for nobody long."""
+        if self._tls is None:
+            self._tls = ssl.create_default_context(cafile=self.ca_file)
+        tls = self._tls
+        timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
+        return aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(ssl=tls))
+
     async def _renew(self) -> None:
         began, pause = self.clock.steady(), REFETCH_SECONDS
         try:
@@ -89,12 +116,10 @@ class Provider:
 
     async def _fetched_keys(self) -> KeySet:
         service = f"identity provider {self.issuer}"
-        tls = ssl.create_default_context(cafile=self.ca_file)
-        timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(ssl=tls)) as session:
+        async with self.session() as session:
             described = await _fetched(session, service, self.issuer.rstrip("/") + DISCOVERY)
             try:
-                description = msgspec.json.decode(described, type=_Description)
+                description = msgspec.json.decode(described, type=Description)
             except msgspec.DecodeError as exc:
                 raise Unavailable(service, f"its description cannot be read ({exc})") from exc
             if description.issuer != self.issuer:
@@ -102,7 +127,9 @@ class Provider:
                 raise Unavailable(service, f"it calls itself {description.issuer[:200]!r}")
             if urlsplit(description.jwks_uri).scheme != urlsplit(self.issuer).scheme:
                 raise Unavailable(service, "its keys are at an address of another scheme")
-            return _key_set(service, await _fetched(session, service, description.jwks_uri))
+            keys = _key_set(service, await _fetched(session, service, description.jwks_uri))
+            self._description = description
+            return keys
 
 
 async def _fetched(session: aiohttp.ClientSession, service: str, url: str) -> bytes:

@@ -42,6 +42,10 @@ class IdTokens:
 
     async def verify(self, token: str) -> Named:
         """Whom the token names. Raises `TokenRefused`, and `Unavailable` while the provider's keys are not known."""
+        return self.named(await self.claims(token))
+
+    async def claims(self, token: str) -> dict[str, Any]:
+        """What a genuine token that is meant for us says. Raises as `verify` does."""
         if len(token) > LONGEST_TOKEN or token.count(".") != 2 or not token.isascii():
             raise TokenRefused("it is not an ID token")
         try:
@@ -51,7 +55,7 @@ class IdTokens:
         except (JoseError, ValueError, TypeError, RecursionError) as exc:
             raise TokenRefused(_reason(exc)) from exc
         self._check(claims)
-        return self._named(claims)
+        return claims
 
     async def _with_new_keys(self, token: str) -> dict[str, Any]:
         try:
@@ -76,7 +80,7 @@ class IdTokens:
             if claims.get(name) != value:
                 raise TokenRefused(f"its claim {name!r} is not as required")
 
-    def _named(self, claims: dict[str, Any]) -> Named:
+    def named(self, claims: dict[str, Any]) -> Named:
         settings = self._settings
         name = claims.get(settings.username_claim)
         if not isinstance(name, str) or not name:

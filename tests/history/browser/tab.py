@@ -162,6 +162,10 @@ class Tab:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
+    async def tell(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Any command of the protocol."""
+        return await self._tell(method, **parameters)
+
     async def _tell(self, method: str, **parameters: Any) -> dict[str, Any]:
         return await self._browser.command(method, self._session, **parameters)
 

@@ -185,7 +185,7 @@ async def test_notes_have_bounds(scene: Scene, clock: ManualClock) -> None:
     assert (await say(scene, "x" * (NOTE_CHARS + 1))).status == 400
     assert (await say(scene, "x", fingerprint="nope")).status == 404, "only what failed is talked about"
     for _ in range(NOTES_OF_KIND):
-        await write_note(scene.store, clock, "f1", "x", is_muted=False)
+        await write_note(scene.history, "f1", "x", is_muted=False)
     refused = await say(scene, "one more")
     assert refused.status == 400
     assert f"{NOTES_OF_KIND} notes already" in refused.text
@@ -259,11 +259,11 @@ async def test_a_store_that_was_away_for_a_moment_takes_notes_again(
 
 
 async def test_objects_that_are_no_notes_are_passed_over(scene: Scene, clock: ManualClock) -> None:
-    await write_note(scene.store, clock, "f1", "x", is_muted=False)
+    await write_note(scene.history, "f1", "x", is_muted=False)
     await scene.store.put(f"{NOTES_PREFIX}f2/odd", b"{}")
     await scene.store.put(note_key("f3", 1, "00000000"), b"{")
     await scene.store.put(note_key("f4", 1, "00000000"), b" " * 100_000)
-    assert set(await read_notes(scene.store)) == {"f1"}
+    assert set(await read_notes(scene.history)) == {"f1"}
 
 
 def test_the_key_of_a_note_tells_what_it_is_about() -> None:

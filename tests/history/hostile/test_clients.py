@@ -11,7 +11,7 @@ import pytest
 
 from bed.waiting import PATIENCE_SECONDS
 from raykeeper.history.http import listener
-from raykeeper.history.http.auth import COOKIE, COOKIE_SECONDS
+from raykeeper.history.http.access.static_token import COOKIE, COOKIE_SECONDS
 from raykeeper.history.settings import AccessSettings
 from raykeeper.layout.keys import CatalogKey, SessionId
 from support.asking import ask
@@ -175,5 +175,5 @@ async def test_a_cookie_ends_on_the_server_too(tmp_path: Path, monkeypatch: pyte
     for forged in (f"{int(ends_at) + 1}-{signature}", f"{'9' * 30}-{signature}", f"²-{signature}", signature, "-"):
         assert await status(forged) == 401, forged
     later = time.time() + COOKIE_SECONDS + 1
-    monkeypatch.setattr("raykeeper.history.http.auth.time.time", lambda: later)
+    monkeypatch.setattr("raykeeper.history.http.access.static_token.time.time", lambda: later)
     assert await status(cookie) == 401

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raykeeper.errors import Misconfigured
-from raykeeper.history.http.auth import COOKIE
+from raykeeper.history.http.access.static_token import COOKIE
 from raykeeper.history.http.pages.login import local_path
 from raykeeper.history.settings import AccessSettings, HistorySettings
 from raykeeper.history.sources import read_settings

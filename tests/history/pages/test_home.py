@@ -153,7 +153,7 @@ async def test_counts_that_stop_somewhere_say_so(scene: Scene, monkeypatch: pyte
 async def test_a_muted_kind_is_none_of_the_new_ones(scene: Scene, clock: ManualClock) -> None:
     kinds = tuple(FailureSummary(fingerprint=one, title=one, rule="raised_exception") for one in ("f1", "f2"))
     await put_jobs(scene, a_job("bad", "failed", failures=kinds))
-    await write_note(scene.store, clock, "f1", "", is_muted=True)
+    await write_note(scene.history, "f1", "", is_muted=True)
     assert len((await failures_within(scene.history, 10)).kinds) == 2
     page = (await ask(scene.app, "/")).text
     assert re.findall(r"New kinds of failure</span><strong>(\d+)</strong>", page) == ["1"]

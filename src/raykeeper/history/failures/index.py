@@ -51,7 +51,7 @@ class KnownFailures:
 async def failures_within(history: History, seconds: float) -> KnownFailures:
     """What is known after so many seconds at the latest. Raises what the store raises."""
     kinds = history.looks.look("failures", lambda: _find(history), KnownFailures(), _BELIEVED_SECONDS)
-    said = history.looks.look("notes", lambda: read_notes(history.catalog.store), _NO_NOTES, _NOTES_BELIEVED_SECONDS)
+    said = history.looks.look("notes", lambda: read_notes(history), _NO_NOTES, _NOTES_BELIEVED_SECONDS)
     known, notes = await asyncio.gather(kinds.known_within(seconds), said.known_within(seconds))
     return replace(known, notes=notes)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import defaultdict
+from collections.abc import Collection
 
-from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.errors import InvalidQuery
 from raykeeper.history.masking import masked_text
@@ -35,43 +36,57 @@ _ACCESS_BELIEVED_SECONDS = 600.0
 log = Log("raykeeper.history.failures")
 
 
-async def read_notes(store: ObjectStore) -> dict[str, FailureNote]:
+async def read_notes(history: History) -> dict[str, FailureNote]:
     """What was said last about each kind of failure, by its fingerprint."""
-    newest, listed = dict[str, str](), 0
-    async for stat in store.list(NOTES_PREFIX):
+    keys, listed = defaultdict[str, list[str]](list), 0
+    async for stat in history.catalog.store.list(NOTES_PREFIX):
         listed += 1
         fingerprint = parse_note_key(stat.key)
         if fingerprint is not None:
-            newest[fingerprint] = max(stat.key, newest.get(fingerprint, ""))
+            keys[fingerprint].append(stat.key)
         if listed >= MOST_LISTED:
             break
     reads = asyncio.Semaphore(_READ_AT_ONCE)
 
-    async def read(key: str) -> FailureNote | None:
+    async def read(keys_of_kind: list[str]) -> FailureNote | None:
         async with reads:
-            return await _read(store, key)
+            return await _last_visible(history, keys_of_kind)
 
-    found = await asyncio.gather(*map(read, newest.values()))
-    return {fingerprint: note for fingerprint, note in zip(newest, found, strict=True) if note}
+    found = await asyncio.gather(*map(read, keys.values()))
+    return {fingerprint: note for fingerprint, note in zip(keys, found, strict=True) if note}
 
 
-async def read_note(store: ObjectStore, fingerprint: str) -> FailureNote | None:
+async def read_note(history: History, fingerprint: str) -> FailureNote | None:
     """What was said last about one kind of failure."""
-    keys = [stat.key for stat in await _notes_of(store, fingerprint)]
-    return await _read(store, keys[-1]) if keys else None
+    return await _last_visible(history, [stat.key for stat in await _notes_of(history.catalog.store, fingerprint)])
 
 
-async def write_note(store: ObjectStore, clock: Clock, fingerprint: str, text: str, *, is_muted: bool) -> None:
+async def _last_visible(history: History, keys: list[str]) -> FailureNote | None:
+    """The last of these notes that whoever asks may see: those of people who see other namespaces are passed over."""
+    for key in sorted(keys, reverse=True)[:NOTES_OF_KIND]:
+        note = await _read(history.catalog.store, key)
+        if note is None or history.visibility.sees_each(note.namespaces):
+            return note
+    return None
+
+
+async def write_note(
+    history: History, fingerprint: str, text: str, *, is_muted: bool, seen_in: Collection[str] = ()
+) -> None:
     """Say something about a kind of failure. Secrets in it are masked before they are stored.
+
+    `seen_in` are the namespaces in which its author saw the failure. Who may see everything speaks to everybody.
 
     Raises InvalidQuery for what is too long or too much, and what the store raises.
     """
     if len(text) > NOTE_CHARS:
         raise InvalidQuery(f"a note has at most {NOTE_CHARS:,} characters; this one has {len(text):,}")
+    store = history.catalog.store
     if len(await _notes_of(store, fingerprint)) >= NOTES_OF_KIND:
         raise InvalidQuery(f"this failure has {NOTES_OF_KIND} notes already: delete objects below {NOTES_PREFIX}")
-    now = clock.now()
-    note = FailureNote(at=now, text=masked_text(text.strip()), is_muted=is_muted)
+    now = history.clock.now()
+    namespaces = () if history.visibility.is_everything else tuple(sorted(seen_in))
+    note = FailureNote(at=now, text=masked_text(text.strip()), is_muted=is_muted, namespaces=namespaces)
     key = note_key(fingerprint, int(now.timestamp() * 1_000_000_000), os.urandom(4).hex())
     await store.create(key, encode_record(note))
     log.info("note on a failure stored", fingerprint=fingerprint, muted=is_muted)

@@ -13,7 +13,10 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from raykeeper.history.http.auth import LocalNamesOnly, OwnPagesOnly, TokenAccess
+from raykeeper.history.http.access.audit import note_look
+from raykeeper.history.http.access.callers import Authenticator, caller_of
+from raykeeper.history.http.access.guard import Everybody, Guard, LocalNamesOnly, OwnPagesOnly
+from raykeeper.history.http.access.static_token import StaticToken
 from raykeeper.history.http.errors import RAY_ERRORS, ErrorFormat
 from raykeeper.history.http.keeper_api.operation import JSON_ERRORS, problem_response
 from raykeeper.history.http.keeper_api.operation import PREFIX as KEEPER
@@ -28,7 +31,8 @@ from raykeeper.history.http.kuberay_api.differences import KUBERAY_ERRORS, kuber
 from raykeeper.history.http.pages.assets import ASSETS_ROUTE, get_asset
 from raykeeper.history.http.pages.dashboard import NO_DASHBOARD, DashboardFiles
 from raykeeper.history.http.pages.failed import HTML_ERRORS, page_missing, wants_page
-from raykeeper.history.http.pages.table import SESSION_PAGES, SITE_PAGES, SessionPage, SitePage
+from raykeeper.history.http.pages.frame import with_account
+from raykeeper.history.http.pages.table import SESSION_PAGES, SITE_PAGES, SessionPage
 from raykeeper.history.http.ray_api.logs_job import tail_job_logs
 from raykeeper.history.http.ray_api.polled_passthrough import ROUTE as POLLED_ROUTE
 from raykeeper.history.http.ray_api.polled_passthrough import PolledAnswers
@@ -40,7 +44,8 @@ from raykeeper.history.settings import AccessSettings
 from raykeeper.layout.keys import SessionId
 from raykeeper.logs import Log
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request, History], Awaitable[Response]]
+"""Answers a request from the history as its caller may see it; nothing behind this line has another one."""
 SessionOf = Callable[[HTTPConnection], SessionId]
 
 ONLY_READ = "operations answer GET and HEAD alone"
@@ -48,86 +53,92 @@ ONLY_READ = "operations answer GET and HEAD alone"
 log = Log("raykeeper.history.app")
 
 
-def make_app(history: History, dashboard: DashboardFiles = NO_DASHBOARD) -> ASGIApp:
-    """Everything the server answers."""
+def make_app(
+    history: History, dashboard: DashboardFiles = NO_DASHBOARD, authenticator: Authenticator | None = None
+) -> ASGIApp:
+    """Everything the server answers. Without an authenticator, callers are asked as the access settings say."""
+    app = make_routes(history, dashboard)
+    note = note_look if history.access.is_audited else None
+    guarded: ASGIApp = Guard(app, authenticator or _authenticator_of(history.access), note)
+    if history.access.answers_localhost_only:
+        guarded = LocalNamesOnly(guarded)
+    return OwnPagesOnly(guarded)
+
+
+def make_routes(history: History, dashboard: DashboardFiles = NO_DASHBOARD) -> Starlette:
+    """The table of all routes, behind the guard."""
     app = Starlette(routes=[*_own_routes(history), _by_path(history, dashboard), *_by_cookies(history)])
     app.router.redirect_slashes = False  # Ray does not redirect either, and a guess would cost a request
     app.add_exception_handler(HTTPException, _as_ray_says)
-    return OwnPagesOnly(_with_access(app, history.access))
+    return app
 
 
-def _with_access(app: ASGIApp, access: AccessSettings) -> ASGIApp:
-    if access.mode == "token":
-        return TokenAccess(app, access.token)
-    return LocalNamesOnly(app) if access.answers_localhost_only else app
+def _authenticator_of(access: AccessSettings) -> Authenticator:
+    """For modes that need no clients. Raises ValueError for others, which must never be taken for none."""
+    if access.mode not in ("none", "token"):
+        raise ValueError(f"--auth={access.mode} needs an authenticator")
+    return StaticToken(access.token) if access.mode == "token" else Everybody()
 
 
-def _own_routes(history: History) -> list[BaseRoute]:
+def _own_routes(whole: History) -> list[BaseRoute]:
     """What is about no session, or leads to one."""
-    live = history.live
     kuberay: list[tuple[str, Handler]] = [
-        ("/clusters", lambda request: list_clusters(request, live)),
-        ("/enter_cluster/{namespace}/{kind}/{name}", lambda request: enter_cluster(request, live)),
-        ("/enter_cluster/{namespace}/{kind}/{name}/{session}", lambda request: enter_cluster(request, live)),
+        ("/clusters", list_clusters),
+        ("/enter_cluster/{namespace}/{kind}/{name}", enter_cluster),
+        ("/enter_cluster/{namespace}/{kind}/{name}/{session}", enter_cluster),
     ]
     healthy = PlainTextResponse("ok")
     return [
         Route("/readz", healthy),
         Route("/livez", healthy),
-        Route("/metrics", history.metrics.answer),
+        Route("/metrics", whole.metrics.answer),
         Route(ASSETS_ROUTE, get_asset),
-        *(_route(history, path, handler, JSON_ERRORS) for path, handler in operation_handlers(history)),
-        *(
-            _route(history, page.path, _site_page(history, page), HTML_ERRORS, method=page.method)
-            for page in SITE_PAGES
-        ),
-        *(
-            _route(history, either, handler, name=path)
-            for path, handler in kuberay
-            for either in _with_and_without(path)
-        ),
+        *(_route(whole, path, handler, JSON_ERRORS) for path, handler in operation_handlers()),
+        *(_route(whole, page.path, page.answer, HTML_ERRORS, method=page.method) for page in SITE_PAGES),
+        *(_route(whole, either, handler, name=path) for path, handler in kuberay for either in _with_and_without(path)),
     ]
 
 
-def _by_path(history: History, dashboard: DashboardFiles) -> Mount:
+def _by_path(whole: History, dashboard: DashboardFiles) -> Mount:
     """Every session under its own prefix, with our pages and those of Ray's dashboard."""
 
-    async def get_page(request: Request) -> Response:
+    async def get_page(request: Request, history: History) -> Response:
         path = request.path_params["path"]
         if not path:
             await history.check_known(session_of_path(request))
         response = dashboard.answer(path, request)
         return page_missing(request) if response.status_code == 404 and wants_page(request) else response
 
-    own = [_route(history, page.path, _session_page(history, page), HTML_ERRORS) for page in SESSION_PAGES]
+    own = [_route(whole, page.path, _session_page(page), HTML_ERRORS) for page in SESSION_PAGES]
     polled = Endpoint(POLLED_ROUTE, PolledAnswers().get)
     last = [
-        *_no_operations(history),
-        _route(history, polled.path, _session_handler(history, polled)),
-        _route(history, "/{path:path}", get_page, name="/s/{page}"),
+        *_no_operations(whole),
+        _route(whole, polled.path, _session_handler(polled)),
+        _route(whole, "/{path:path}", get_page, name="/s/{page}"),
     ]
-    return Mount(SESSION_PATH, routes=[*_session_routes(history), *own, *last])
+    return Mount(SESSION_PATH, routes=[*_session_routes(whole), *own, *last])
 
 
-def _session_routes(history: History) -> Iterator[BaseRoute]:
+def _session_routes(whole: History) -> Iterator[BaseRoute]:
     """All that Ray's dashboard answers about a session, in its words."""
-    yield from _operation_routes(history, session_of_path)
+    yield from _operation_routes(whole, session_of_path)
     for endpoint in ENDPOINTS:
-        yield _route(history, endpoint.path, _session_handler(history, endpoint))
-    yield _tail_route(history, session_of_path)
+        yield _route(whole, endpoint.path, _session_handler(endpoint))
+    yield _tail_route(whole, session_of_path)
 
 
-def _by_cookies(history: History) -> Iterator[BaseRoute]:
+def _by_cookies(whole: History) -> Iterator[BaseRoute]:
     """The same API at the root, for the session that KubeRay's cookies name and in KubeRay's words."""
-    yield from _operation_routes(history, session_of_cookies)
-    for endpoint in kuberay_endpoints(ENDPOINTS, history.live):
-        handler = _cookie_handler(history, endpoint)
+    yield from _operation_routes(whole, session_of_cookies)
+    is_live = whole.live.is_live
+    for endpoint in kuberay_endpoints(ENDPOINTS, is_live):
+        handler = _cookie_handler(endpoint)
         for either in _with_and_without(endpoint.path):
-            yield _route(history, either, handler, KUBERAY_ERRORS, name=endpoint.path)
-    yield _tail_route(history, session_of_cookies)
-    yield from _no_operations(history)
-    [polled] = kuberay_endpoints([Endpoint(POLLED_ROUTE, PolledAnswers().get)], history.live)
-    yield _route(history, polled.path, _cookie_handler(history, polled), KUBERAY_ERRORS)
+            yield _route(whole, either, handler, KUBERAY_ERRORS, name=endpoint.path)
+    yield _tail_route(whole, session_of_cookies)
+    yield from _no_operations(whole)
+    [polled] = kuberay_endpoints([Endpoint(POLLED_ROUTE, PolledAnswers().get)], is_live)
+    yield _route(whole, polled.path, _cookie_handler(polled), KUBERAY_ERRORS)
 
 
 def _with_and_without(path: str) -> tuple[str, str]:
@@ -136,28 +147,24 @@ def _with_and_without(path: str) -> tuple[str, str]:
     return bare, f"{bare}/"
 
 
-def _no_operations(history: History) -> Iterator[BaseRoute]:
-    yield _route(history, f"{KEEPER}/{{rest:path}}", no_operation, JSON_ERRORS)
+def _no_operations(whole: History) -> Iterator[BaseRoute]:
+    yield _route(whole, f"{KEEPER}/{{rest:path}}", no_operation, JSON_ERRORS)
 
 
-def _operation_routes(history: History, session_of: SessionOf) -> Iterator[BaseRoute]:
-    for path, handler in session_operation_handlers(history, session_of):
-        yield _route(history, path, handler, JSON_ERRORS)
+def _operation_routes(whole: History, session_of: SessionOf) -> Iterator[BaseRoute]:
+    for path, handler in session_operation_handlers(session_of):
+        yield _route(whole, path, handler, JSON_ERRORS)
 
 
-def _tail_route(history: History, session_of: SessionOf) -> WebSocketRoute:
+def _tail_route(whole: History, session_of: SessionOf) -> WebSocketRoute:
     async def tail(websocket: WebSocket) -> None:
-        await _tail(websocket, history, session_of)
+        await _tail(websocket, seen_by_caller(websocket, whole), session_of)
 
     return WebSocketRoute("/api/jobs/{job_or_submission_id}/logs/tail", tail)
 
 
-def _site_page(history: History, page: SitePage) -> Handler:
-    return lambda request: page.answer(request, history)
-
-
-def _session_page(history: History, page: SessionPage) -> Handler:
-    async def handle(request: Request) -> Response:
+def _session_page(page: SessionPage) -> Handler:
+    async def handle(request: Request, history: History) -> Response:
         context = await history.open(session_of_path(request))
         response = await page.answer(request, context, history)
         response.headers[AS_OF_HEADER] = context.session.as_of.isoformat()
@@ -167,12 +174,12 @@ def _session_page(history: History, page: SessionPage) -> Handler:
     return handle
 
 
-def _session_handler(history: History, endpoint: Endpoint) -> Handler:
-    return lambda request: _answer(history, endpoint, request, session_of_path(request))
+def _session_handler(endpoint: Endpoint) -> Handler:
+    return lambda request, history: _answer(history, endpoint, request, session_of_path(request))
 
 
-def _cookie_handler(history: History, endpoint: Endpoint) -> Handler:
-    async def handle(request: Request) -> Response:
+def _cookie_handler(endpoint: Endpoint) -> Handler:
+    async def handle(request: Request, history: History) -> Response:
         session = await history.resolve(session_of_cookies(request))
         response = await _answer(history, endpoint, request, session)
         renew_cookies(response, request)
@@ -202,8 +209,13 @@ async def _tail(websocket: WebSocket, history: History, session_of: SessionOf) -
         await websocket.send_denial_response(_failure(history, error, RAY_ERRORS))
 
 
+def seen_by_caller(connection: HTTPConnection, whole: History) -> History:
+    """The only way from the whole history to what answers a request."""
+    return whole.seen_by(caller_of(connection).visibility)
+
+
 def _route(
-    history: History,
+    whole: History,
     path: str,
     handler: Handler,
     error_format: ErrorFormat = RAY_ERRORS,
@@ -215,11 +227,13 @@ def _route(
     async def handle(request: Request) -> Response:
         began = time.perf_counter()
         try:
-            response = await handler(request)
+            response = await handler(request, seen_by_caller(request, whole))
         except Exception as error:  # a request is a loop's top
-            response = _failure(history, error, error_format)
-        history.metrics.seconds.labels(name or path).observe(time.perf_counter() - began)
-        history.metrics.requests.labels(name or path, str(response.status_code)).inc()
+            response = _failure(whole, error, error_format)
+        if error_format is HTML_ERRORS:
+            response = with_account(response, caller_of(request).name, can_sign_out=caller_of(request).can_sign_out)
+        whole.metrics.seconds.labels(name or path).observe(time.perf_counter() - began)
+        whole.metrics.requests.labels(name or path, str(response.status_code)).inc()
         return response
 
     return Route(path, handle, methods=[method])  # with GET comes HEAD

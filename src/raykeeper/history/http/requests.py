@@ -22,6 +22,26 @@ def is_of_other_site(connection: HTTPConnection) -> bool:
         return True
 
 
+def host_name(connection: HTTPConnection) -> str:
+    """The name a request calls us by, without its port."""
+    host = connection.headers.get("host", "")
+    return host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
+
+
+def is_by_tls(connection: HTTPConnection) -> bool:
+    """Whether it came by TLS, here or at a proxy. Who lies about it gets a cookie that its browser does not send."""
+    return "https" in (connection.url.scheme, connection.headers.get("x-forwarded-proto", "").lower())
+
+
+def bearer_of(connection: HTTPConnection) -> str | None:
+    """The token in the headers that Ray's clients send; None without one, empty for any other kind of header."""
+    shown = connection.headers.get("authorization") or connection.headers.get("x-ray-authorization")
+    if shown is None:
+        return None
+    scheme, _, token = shown.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 async def short_body(request: Request) -> bytes:
     """A short form; of anything longer, or that takes longer, nothing."""
     body = b""

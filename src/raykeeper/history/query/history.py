@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from raykeeper.clock import Clock, SystemClock
@@ -20,6 +20,7 @@ from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.heartbeats import Heartbeats
 from raykeeper.history.store.live_sessions import LiveSessions, Presence
 from raykeeper.history.urls import LATEST
+from raykeeper.history.visibility import EVERYTHING, Visibility
 from raykeeper.layout.keys import SessionId
 
 
@@ -50,6 +51,23 @@ class History:
     clock: Clock = field(default_factory=SystemClock)
     looks: BackgroundLooks = field(default_factory=lambda: BackgroundLooks(SystemClock()))
     """What is counted over all sessions, while nobody waits."""
+    visibility: Visibility = EVERYTHING
+    """Of whom it is made for."""
+
+    def seen_by(self, visibility: Visibility) -> History:
+        """The history as somebody may see it: a session of another namespace is one that does not exist.
+
+        What is remembered of the store is shared, and what is worked out over several sessions is not.
+        """
+        if visibility.is_everything:
+            return self
+        return replace(
+            self,
+            catalog=self.catalog.seen_by(visibility),
+            sessions=_VisibleSessions(self.sessions, visibility),
+            looks=self.looks.seen_by(visibility),
+            visibility=visibility,
+        )
 
     @property
     def live(self) -> LiveSessions:
@@ -73,3 +91,16 @@ class History:
         """Raises SessionMissing where the store has nothing of the session."""
         if not await self.catalog.is_known(session):
             raise SessionMissing(session)
+
+
+@dataclass(frozen=True)
+class _VisibleSessions:
+    """Opens no session of another namespace, whoever found its name."""
+
+    sessions: Sessions
+    visibility: Visibility
+
+    async def open(self, session: SessionId) -> Session:
+        if not self.visibility.sees(session.namespace):
+            raise SessionMissing(session)
+        return await self.sessions.open(session)

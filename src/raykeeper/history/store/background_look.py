@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine
+from copy import copy
 from typing import Any, Generic, TypeVar
 
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
+from raykeeper.history.visibility import EVERYTHING, Visibility
 from raykeeper.logs import Log
 
 _BELIEVED_SECONDS = 60.0
@@ -15,6 +18,9 @@ _BELIEVED_SECONDS = 60.0
 
 _AGAIN_SECONDS = 5.0
 """After a look that failed, which says nothing about the next one."""
+
+_MOST_LOOKS = 256
+"""Callers who may see the same share theirs; those nobody asked for the longest time are forgotten first."""
 
 T = TypeVar("T")
 log = Log("raykeeper.history.looks")
@@ -68,16 +74,29 @@ class BackgroundLook(Generic[T]):
 
 
 class BackgroundLooks:
-    """The looks of one server, each by its name; one begins when somebody asks for it first."""
+    """The looks of one server, each by its name and by what whoever asks may see, so that nobody is answered with what
+    somebody else's look found. One begins when somebody asks for it first.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._looks: dict[str, BackgroundLook[Any]] = {}
+        self._looks: OrderedDict[tuple[str, Visibility], BackgroundLook[Any]] = OrderedDict()
+        self._visibility = EVERYTHING
+
+    def seen_by(self, visibility: Visibility) -> BackgroundLooks:
+        """The same for somebody who may see this much."""
+        view = copy(self)
+        view._visibility = visibility
+        return view
 
     def look(
         self, what: str, find: Callable[[], Coroutine[Any, Any, T]], unknown: T, believed_seconds: float
     ) -> BackgroundLook[T]:
         """The look of that name. What else is given counts when it is asked for the first time."""
-        if what not in self._looks:
-            self._looks[what] = BackgroundLook(what, find, self._clock, unknown, believed_seconds)
-        return self._looks[what]
+        key = (what, self._visibility)
+        if key not in self._looks:
+            self._looks[key] = BackgroundLook(what, find, self._clock, unknown, believed_seconds)
+        self._looks.move_to_end(key)
+        while len(self._looks) > _MOST_LOOKS:
+            self._looks.popitem(last=False)
+        return self._looks[key]

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
+from copy import copy
 from datetime import UTC, date, datetime, timedelta
 
 from raykeeper.clock import Clock
 from raykeeper.history.bounded import Bounded
 from raykeeper.history.store.catalog_day import CatalogDay, compact_if_allowed
-from raykeeper.history.store.catalog_entries import CatalogEntry, Order, Page, Place, SessionFilter
+from raykeeper.history.store.catalog_entries import CatalogEntry, Order, Page, Place, SessionFilter, end_of_day
 from raykeeper.history.store.records import DamagedRecord, find_record, find_session_record
 from raykeeper.history.store.unstarted import UnstartedClusters
 from raykeeper.history.store.unstarted_rayjobs import UnstartedRayJobs
+from raykeeper.history.store.visible_store import VisibleStore
+from raykeeper.history.visibility import EVERYTHING, Visibility
 from raykeeper.layout.keys import (
     CATALOG_PREFIX,
     KUBE_FOLDER,
@@ -88,24 +91,30 @@ _REMEMBERED_SESSIONS = 30_000  # about 3 KB each
 
 
 class Catalog:
-    """All sessions of a store."""
+    """All sessions of a store that somebody may see."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self.store = store
+        """Objects beside the catalog's own; those of other namespaces are not in it."""
         self.summaries = Summaries(store)
         """What became of the jobs of sessions that were read to their end."""
         self.unstarted = UnstartedClusters(store, clock)
         """The clusters that never had a session."""
         self.unstarted_rayjobs = UnstartedRayJobs(store, clock)
         """The RayJobs that never had a cluster."""
-        self._clock = clock
-        self._days: OrderedDict[date, CatalogDay] = OrderedDict()
-        self._may_write = True
-        self._folders: list[date] = []
-        self._folders_listed_at = float("-inf")
-        self._listing = asyncio.Lock()
-        self._reads = asyncio.Semaphore(_READ_AT_ONCE)
-        self._started: dict[SessionId, tuple[datetime, float]] = {}
+        self._index = _Index(store, clock)
+        self._visibility = EVERYTHING
+
+    def seen_by(self, visibility: Visibility) -> Catalog:
+        """The same catalog without the sessions, clusters and RayJobs of other namespaces; what is remembered of the
+        store is shared.
+        """
+        view = copy(self)
+        view.store = VisibleStore(self.store, visibility)
+        view.unstarted = self.unstarted.seen_by(visibility)
+        view.unstarted_rayjobs = self.unstarted_rayjobs.seen_by(visibility)
+        view._visibility = visibility
+        return view
 
     async def page(
         self,
@@ -116,29 +125,36 @@ class Catalog:
     ) -> Page:
         """The first sessions of those wanted, or those next to a place in the list."""
         found, unreadable, looked_at = list[CatalogEntry](), 0, 0
-        async for day in self._days_in(order, after, wanted):
-            unreadable += day.unreadable
+        async for day in self._index.days_in(order, after, wanted):
+            unreadable += day.unreadable_in(self._visibility)
             entries = day.entries if order == "newest" else reversed(day.entries)
             ahead = [entry for entry in entries if after is None or entry.place.is_behind(after, order)]
-            found += filter(wanted.matches, ahead)
+            found += filter(wanted.matches, self._visible(ahead))
             looked_at += len(ahead)
             if len(found) > limit:
                 return Page(tuple(found[:limit]), found[limit - 1].place, unreadable)
             if looked_at >= LOOKED_AT:
-                return Page(tuple(found), ahead[-1].place, unreadable, is_cut=True)
+                return Page(tuple(found), end_of_day(day.day, order), unreadable, is_cut=True)
         return Page(tuple(found), None, unreadable)
+
+    def _visible(self, entries: Sequence[CatalogEntry]) -> Iterable[CatalogEntry]:
+        if self._visibility.is_everything:
+            return entries
+        return (entry for entry in entries if self._visibility.sees(entry.id.namespace))
 
     async def find(self, session: SessionId) -> CatalogEntry | None:
         """The entry of one session; None for one that is not in the list."""
         started_at = await self._started_at(session)
         if started_at is None:
             return None
-        day = await self._day(started_at.astimezone(UTC).date(), _RECENT_SECONDS)
+        day = await self._index.day(started_at.astimezone(UTC).date(), _RECENT_SECONDS)
         return next((entry for entry in day.entries if entry.id == session), None)
 
     async def newest_of_owner(self, namespace: str, kind: str, name: str) -> CatalogEntry | None:
         """The newest session that was made for a RayJob or RayService."""
-        async for day in self._days_from(None):
+        if not self._visibility.sees(namespace):
+            return None
+        async for day in self._index.days_from(None):
             for entry in day.entries:
                 start = entry.start
                 if (start.namespace, start.owner_kind.lower(), start.owner_name) == (namespace, kind, name):
@@ -147,6 +163,8 @@ class Catalog:
 
     async def newest_of_cluster(self, namespace: str, cluster: str) -> SessionId | None:
         """The session of a cluster that started last, by what it says itself."""
+        if not self._visibility.sees(namespace):
+            return None
         folders = await self.store.list_folders(cluster_prefix(namespace, cluster))
         ids = [SessionId(namespace, cluster, name) for folder in folders if (name := _name(folder))]
         starts = await asyncio.gather(*(self._started_at(id_) for id_ in ids))
@@ -155,7 +173,7 @@ class Catalog:
 
     async def is_known(self, session: SessionId) -> bool:
         """Whether the store has anything of this session."""
-        if session.session == KUBE_FOLDER:
+        if session.session == KUBE_FOLDER or not self._visibility.sees(session.namespace):
             return False
         if await self._started_at(session):
             return True
@@ -164,12 +182,30 @@ class Catalog:
         return False
 
     async def _started_at(self, session: SessionId) -> datetime | None:
+        return await self._index.started_at(session) if self._visibility.sees(session.namespace) else None
+
+
+class _Index:
+    """What is remembered of a store's catalog, for everybody."""
+
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._days: OrderedDict[date, CatalogDay] = OrderedDict()
+        self._may_write = True
+        self._folders: list[date] = []
+        self._folders_listed_at = float("-inf")
+        self._listing = asyncio.Lock()
+        self._reads = asyncio.Semaphore(_READ_AT_ONCE)
+        self._started: dict[SessionId, tuple[datetime, float]] = {}
+
+    async def started_at(self, session: SessionId) -> datetime | None:
         known, read_at = self._started.get(session, (None, float("-inf")))
         if known is not None and self._clock.steady() - read_at < _STARTED_SECONDS:
             return known
         try:
             async with self._reads:
-                record = await find_session_record(self.store, session)
+                record = await find_session_record(self._store, session)
         except DamagedRecord as exc:
             log.warning("session record cannot be read", session=str(session), cause=str(exc))
             return None
@@ -179,12 +215,12 @@ class Catalog:
             self._started[session] = (started_at, self._clock.steady())
         return started_at
 
-    async def _days_from(self, newest: date | None) -> AsyncIterator[CatalogDay]:
+    async def days_from(self, newest: date | None) -> AsyncIterator[CatalogDay]:
         for rank, day in enumerate(await self._list_folders()):
             if newest is None or day <= newest:
-                yield await self._day(day, _believed_seconds(rank))
+                yield await self.day(day, _believed_seconds(rank))
 
-    async def _days_in(self, order: Order, after: Place | None, wanted: SessionFilter) -> AsyncIterator[CatalogDay]:
+    async def days_in(self, order: Order, after: Place | None, wanted: SessionFilter) -> AsyncIterator[CatalogDay]:
         """Days that may have wanted sessions: one at first, then more and more at once, as few seem to match."""
         limit = after.started_at.astimezone(UTC).date() if after else None
         ranked = [(day, rank) for rank, day in enumerate(await self._list_folders()) if wanted.may_have_day(day)]
@@ -196,7 +232,7 @@ class Catalog:
         at_once = 1
         while ahead:
             some, ahead = ahead[:at_once], ahead[at_once:]
-            for day in await asyncio.gather(*(self._day(day, _believed_seconds(rank)) for day, rank in some)):
+            for day in await asyncio.gather(*(self.day(day, _believed_seconds(rank)) for day, rank in some)):
                 yield day
             at_once = min(2 * at_once, _DAYS_AT_ONCE)
 
@@ -204,21 +240,21 @@ class Catalog:
         """Days with sessions, newest first. Whoever asks meanwhile waits: there is no list before the first one."""
         async with self._listing:
             if self._clock.steady() - self._folders_listed_at >= _RECENT_SECONDS:
-                found = (_day_of(folder) for folder in await self.store.list_folders(CATALOG_PREFIX))
+                found = (_day_of(folder) for folder in await self._store.list_folders(CATALOG_PREFIX))
                 self._folders = sorted((day for day in found if day), reverse=True)
                 self._folders_listed_at = self._clock.steady()
         return self._folders
 
-    async def _day(self, day: date, believed_seconds: float) -> CatalogDay:
+    async def day(self, day: date, believed_seconds: float) -> CatalogDay:
         index = self._days.setdefault(day, CatalogDay(day))
         self._days.move_to_end(day)
         async with index.lock:
             if self._clock.steady() - index.listed_at >= believed_seconds:
-                await index.refresh(self.store, self._reads)
+                await index.refresh(self._store, self._reads)
                 index.listed_at = self._clock.steady()
                 if self._may_write:
                     is_past = day <= self._clock.now().astimezone(UTC).date() - _PAST_AFTER
-                    self._may_write = await compact_if_allowed(index, self.store, is_past=is_past)
+                    self._may_write = await compact_if_allowed(index, self._store, is_past=is_past)
         while sum(len(kept.entries) for kept in self._days.values()) > _REMEMBERED_SESSIONS and len(self._days) > 1:
             self._days.popitem(last=False)
         return index

@@ -12,6 +12,7 @@ import msgspec
 
 from raykeeper.errors import Unavailable
 from raykeeper.history.store.catalog_entries import CatalogEntry
+from raykeeper.history.visibility import Visibility
 from raykeeper.layout.compacted import (
     CompactedPart,
     DamagedCompaction,
@@ -60,7 +61,8 @@ class CatalogDay:
     day: date
     entries: list[CatalogEntry] = field(default_factory=list)
     """Newest first."""
-    unreadable: int = 0
+    unreadable: Counter[str] = field(default_factory=Counter)
+    """By namespace."""
     listed_at: float = float("-inf")
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _read: dict[str, _Read] = field(default_factory=dict)
@@ -88,7 +90,12 @@ class CatalogDay:
         self._summaries = summaries
         if not is_same:
             self.entries = await asyncio.to_thread(_entries, tuple(self._read.values()), summaries)
-        self.unreadable = listing.left_out + sum(read.record is None for read in self._read.values())
+        damaged = (read.facts.session.namespace for read in self._read.values() if read.record is None)
+        self.unreadable = listing.left_out + Counter(damaged)
+
+    def unreadable_in(self, visibility: Visibility) -> int:
+        """Entries that could not be read, among those that somebody may see."""
+        return sum(number for namespace, number in self.unreadable.items() if visibility.sees(namespace))
 
     async def compact(self, store: ObjectStore, *, is_past: bool) -> None:
         """Have the next reader of this day read one object. Whoever else does it at the same time writes the same.
@@ -154,7 +161,8 @@ class _Listing:
         self.wanted: dict[str, _Listed] = {}
         self.summaries: dict[SessionId, ObjectStat] = {}
         self.compactions: list[ObjectStat] = []
-        self.left_out = 0
+        self.left_out: Counter[str] = Counter()
+        """By namespace."""
         self._of_namespace: Counter[str] = Counter()
 
     def add(self, stat: ObjectStat) -> None:
@@ -163,7 +171,7 @@ class _Listing:
         elif (facts := parse_catalog_key(stat.key)) is not None:
             self._of_namespace[facts.session.namespace] += 1
             if self._of_namespace[facts.session.namespace] > MOST_OF_NAMESPACE or len(self.wanted) >= MOST_OF_DAY:
-                self.left_out += 1
+                self.left_out[facts.session.namespace] += 1
             elif facts.part == "summary":
                 self.summaries[facts.session] = stat
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 from urllib.parse import quote
 
@@ -101,6 +101,16 @@ class Place:
         return self < other if order == "newest" else self > other
 
 
+_NOBODY = SessionId("-", "-", "-")
+"""Sorts before every session: no name in Kubernetes begins with a hyphen."""
+
+
+def end_of_day(day: date, order: Order) -> Place:
+    """Behind all sessions of a day, and named after none of them: whoever gets it may not see the last one."""
+    last = day if order == "newest" else day + timedelta(days=1)
+    return Place(datetime.combine(last, time.min, UTC), _NOBODY)
+
+
 def parse_place(text: str) -> Place:
     """Raises InvalidQuery for what no page ever linked to."""
     try:
@@ -121,8 +131,8 @@ class Page:
     """Few match, so that not all were looked at: those behind `next_place` may match too."""
 
 
-def _aware(time: datetime) -> datetime:
-    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+def _aware(moment: datetime) -> datetime:
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if not is_usable_time(aware):
         raise ValueError("no session started then")
     return aware

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 
 from raykeeper.clock import Clock
 from raykeeper.history.store.background_look import BackgroundLook
 from raykeeper.history.store.kube_facts import MOST_CLUSTERS, incarnations_of, names_of_clusters
+from raykeeper.history.visibility import EVERYTHING, Visibility
 from raykeeper.layout.keys import KUBE_FOLDER, ClusterId, KubeFactsKey, cluster_prefix, parse_kube_facts_key
 from raykeeper.storage.store import ObjectStore
 from raykeeper.times import from_ns
@@ -47,8 +49,20 @@ class UnstartedClusters:
         self._most_names = most_names
         self._started: set[Name] = set()
         self._first_at: dict[ClusterId, datetime] = {}
-        look = BackgroundLook("clusters", self._find_all, clock, Unstarted())
-        self.known_within = look.known_within
+        self._look = BackgroundLook("clusters", self._find_all, clock, Unstarted())
+        self._visibility = EVERYTHING
+
+    def seen_by(self, visibility: Visibility) -> UnstartedClusters:
+        """The same without those of other namespaces; one look serves all."""
+        view = copy(self)
+        view._visibility = visibility
+        return view
+
+    async def known_within(self, seconds: float) -> Unstarted:
+        """What is known at latest after so many seconds. Raises what the store raises."""
+        known = await self._look.known_within(seconds)
+        visible = tuple(one for one in known.found if self._visibility.sees(one.namespace))
+        return Unstarted(visible, known.is_complete)
 
     async def _find_all(self) -> Unstarted:
         found, started, seen = list[UnstartedCluster](), set[Name](), 0

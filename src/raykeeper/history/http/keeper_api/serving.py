@@ -50,26 +50,26 @@ OPERATIONS: tuple[Operation[Any], ...] = (
 AS_OF_HEADER = "X-Raykeeper-As-Of"
 DOCUMENT_PATH = f"{PREFIX}/openapi.json"
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request, History], Awaitable[Response]]
 SessionOf = Callable[[HTTPConnection], SessionId | None]
 
 
-def operation_handlers(history: History) -> Iterator[tuple[str, Handler]]:
+def operation_handlers() -> Iterator[tuple[str, Handler]]:
     """Every path of the API, and who answers there."""
     yield DOCUMENT_PATH, _get_document
     for operation in OPERATIONS:
-        yield PREFIX + operation.path, _operation_handler(history, operation, session_in_path)
+        yield PREFIX + operation.path, _operation_handler(operation, session_in_path)
 
 
-def session_operation_handlers(history: History, session_of: SessionOf) -> Iterator[tuple[str, Handler]]:
+def session_operation_handlers(session_of: SessionOf) -> Iterator[tuple[str, Handler]]:
     """The operations about one session, by paths relative to the session's own prefix."""
     for operation in OPERATIONS:
         if operation.path_in_session:
-            yield operation.path_in_session, _operation_handler(history, operation, session_of)
+            yield operation.path_in_session, _operation_handler(operation, session_of)
 
 
-def _operation_handler(history: History, operation: Operation[Any], session_of: SessionOf) -> Handler:
-    async def handle(request: Request) -> Response:
+def _operation_handler(operation: Operation[Any], session_of: SessionOf) -> Handler:
+    async def handle(request: Request, history: History) -> Response:
         query = parse_query(request.query_params.multi_items(), operation.query)
         call = Call(history, request.path_params, query, session_of(request))
         response = json_response(masked(await operation.handle(call)))
@@ -80,11 +80,11 @@ def _operation_handler(history: History, operation: Operation[Any], session_of: 
     return handle
 
 
-async def _get_document(_: Request) -> Response:
+async def _get_document(_: Request, __: History) -> Response:
     return json_response(of_our_own(_document()))
 
 
-async def no_operation(request: Request) -> Response:
+async def no_operation(request: Request, _: History) -> Response:
     """What the API answers below its prefix where it has no operation."""
     return problem_response(f"there is no operation {request.url.path}; see {DOCUMENT_PATH}", 404)
 

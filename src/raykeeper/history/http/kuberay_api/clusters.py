@@ -12,9 +12,9 @@ from starlette.responses import Response
 from raykeeper.history.http.responses import json_response, text_response
 from raykeeper.history.http.routing import LATEST, LIVE, NEWEST, session_cookies, set_cookies
 from raykeeper.history.masking import masked
+from raykeeper.history.query.history import History
 from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.catalog_entries import CatalogEntry
-from raykeeper.history.store.live_sessions import LiveSessions
 from raykeeper.layout.keys import SessionId
 
 _LISTED = 100  # as many as KubeRay lists
@@ -23,8 +23,8 @@ _OWNERS = ("rayjob", "rayservice")
 _SESSION_NAME = re.compile(r"session_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6}(_.*)?")
 
 
-async def list_clusters(_: Request, live: LiveSessions) -> Response:
-    listed = await live.list(_LISTED)
+async def list_clusters(_: Request, history: History) -> Response:
+    listed = await history.live.list(_LISTED)
     rows = [_live_response(entry) for entry in listed.live] + [_cluster_response(entry) for entry in listed.stored]
     return json_response(masked(rows))
 
@@ -50,13 +50,13 @@ def _cluster_response(entry: CatalogEntry) -> dict[str, Any]:
     return facts | {name: value for name, value in owner.items() if value}
 
 
-async def enter_cluster(request: Request, live: LiveSessions) -> Response:
+async def enter_cluster(request: Request, history: History) -> Response:
     params = request.path_params
     namespace, kind, name, wanted = _asked_for(params)
     if kind != _CLUSTER and kind not in _OWNERS:
         return text_response(f"kind {params['kind']} is unknown: use raycluster, rayjob or rayservice", 400)
-    session = await _find(live.catalog, namespace, kind, name, wanted)
-    is_live = session is not None and await live.is_live(session)
+    session = await _find(history.catalog, namespace, kind, name, wanted)
+    is_live = session is not None and await history.live.is_live(session)
     if session is None or (wanted == LIVE and not is_live):
         is_a_name = wanted in NEWEST or _SESSION_NAME.fullmatch(wanted)
         return text_response(f"{kind} {namespace}/{name} has no session {wanted}", 404 if is_a_name else 400)

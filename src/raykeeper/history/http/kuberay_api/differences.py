@@ -26,7 +26,7 @@ from raykeeper.history.http.responses import dashboard_response, text_response, 
 from raykeeper.history.logs.names import fixed_folder, grouped
 from raykeeper.history.logs.query import to_int
 from raykeeper.history.query.context import SessionContext
-from raykeeper.history.store.live_sessions import LiveSessions
+from raykeeper.layout.keys import SessionId
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (LogRefused, 400),
@@ -51,6 +51,8 @@ NO_STREAM = "Log streaming only available for live clusters"
 NOT_SERVED = 501
 
 Variant = Callable[[Request, SessionContext, Answer], Awaitable[Response]]
+IsLive = Callable[[SessionId], Awaitable[bool]]
+"""Whether a session that is open runs and its cluster is there."""
 
 _COLUMNS = {"task_type": "type", "task_name": "name"}
 """What KubeRay calls the columns of tasks that can be filtered."""
@@ -59,9 +61,9 @@ _QUOTED_NAME = re.compile(r'filename="([\w.!#$&+^`|~-]+)"')
 _VIEWS = ("summary", "hostnamelist")
 
 
-def kuberay_endpoints(endpoints: Iterable[Endpoint], live: LiveSessions) -> Iterable[Endpoint]:
+def kuberay_endpoints(endpoints: Iterable[Endpoint], is_live: IsLive) -> Iterable[Endpoint]:
     """The same endpoints as KubeRay answers them."""
-    variants = {**_VARIANTS, "/api/v0/logs/{media_type}": _log_variant(live)}
+    variants = {**_VARIANTS, "/api/v0/logs/{media_type}": _log_variant(is_live)}
     for endpoint in endpoints:
         variant = variants.get(endpoint.path)
         yield endpoint if variant is None else replace(endpoint, answer=_varied(variant, endpoint.answer))
@@ -118,10 +120,10 @@ async def _list_logs(request: Request, context: SessionContext, answer: Answer) 
     return dashboard_response(told["msg"], {"result": grouped(sorted(name for name in names if name))})
 
 
-def _log_variant(live: LiveSessions) -> Variant:
+def _log_variant(is_live: IsLive) -> Variant:
     async def get_log(request: Request, context: SessionContext, answer: Answer) -> Response:
         """An attempt of a file is its rotation of that number. A dead session has no streams."""
-        if request.path_params["media_type"] == "stream" and not await live.is_live(context.session.id):
+        if request.path_params["media_type"] == "stream" and not await is_live(context.session.id):
             return text_response(NO_STREAM, NOT_SERVED)
         params = dict(request.query_params)
         attempt = to_int(params.get("attempt_number", "0"))

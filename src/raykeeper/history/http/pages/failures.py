@@ -193,7 +193,7 @@ async def get_failure_kind(request: Request, history: History) -> Response:
     """One kind of failure. What was said last is read anew, because whoever said it comes here next."""
     fingerprint = request.path_params["fingerprint"]
     answer = failure_answer(await failures_within(history, _ONE_SECONDS), fingerprint)
-    said = listed_note(await read_note(history.catalog.store, fingerprint))
+    said = listed_note(await read_note(history, fingerprint))
     why_off = await _why_no_notes(history)
     now = history.clock.now()
     body = [
@@ -264,18 +264,18 @@ async def post_failure_note(request: Request, history: History) -> Response:
     fingerprint = request.path_params["fingerprint"]
     if is_of_other_site(request):
         return message_response("Not allowed", "A page of another site may not write here.", 403)
-    failure_answer(await failures_within(history, _ONE_SECONDS), fingerprint)  # only of what there is
+    known = failure_answer(await failures_within(history, _ONE_SECONDS), fingerprint)  # only of what there is
     if why_off := await _why_no_notes(history):
         return message_response("Not allowed", why_off, 403)
     form = _fields(await short_body(request))
     if "text" not in form:  # of a form that is too long, or that did not come in time, nothing is known
         raise InvalidQuery(f"there is no note in this form: it may have at most {NOTE_CHARS:,} characters")
     await write_note(
-        history.catalog.store,
-        history.clock,
+        history,
         fingerprint,
         form["text"].replace("\r\n", "\n"),
         is_muted=form.get("muted") == "true",
+        seen_in={cluster.partition("/")[0] for cluster in known.failure.clusters},
     )
     return RedirectResponse(failure_path(fingerprint), 303)
 
@@ -293,4 +293,4 @@ async def _why_no_notes(history: History) -> str:
 
 
 def _is_open(access: AccessSettings) -> bool:
-    return access.mode != "token" and not access.answers_localhost_only
+    return access.mode == "none" and not access.answers_localhost_only

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from raykeeper.history.http.pages.assets import asset_path
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
@@ -113,7 +113,31 @@ def _header(current: Section | None) -> Html:
     items = tag("ul", *(tag("li", link) for link in links))
     brand = tag("a", "Raykeeper", href="/", class_="brand")
     nav = tag("nav", items, aria_label="Raykeeper")
-    return tag("header", brand, nav, _search_box(), _theme_switch(), class_="site")
+    return tag("header", brand, nav, _search_box(), _ACCOUNT_PLACE, _theme_switch(), class_="site")
+
+
+_ACCOUNT_PLACE = Html('<span id="account-place"></span>')
+"""Stands in every page where the name of who is signed in belongs. Names are escaped, so none looks like it."""
+_NAME_CHARS = 60
+
+
+def with_account(response: Response, name: str, *, can_sign_out: bool) -> Response:
+    """A page with the name of who is signed in, and a button to sign out; any other answer as it is."""
+    if not isinstance(response, HTMLResponse):
+        return response
+    account = _account(name, can_sign_out=can_sign_out) if name else EMPTY
+    response.body = bytes(response.body).replace(_ACCOUNT_PLACE.encode(), account.encode(), 1)
+    response.headers["Content-Length"] = str(len(response.body))
+    return response
+
+
+def _account(name: str, *, can_sign_out: bool) -> Html:
+    shown = name if len(name) <= _NAME_CHARS else f"{name[:_NAME_CHARS]}…"
+    who = tag("span", shown, title=f"Signed in as {name}", class_="who")
+    if not can_sign_out:
+        return tag("span", who, class_="account")
+    out = tag("form", tag("button", "Sign out", type="submit"), action="/logout", method="post")
+    return tag("span", who, out, class_="account")
 
 
 def _search_box() -> Html:

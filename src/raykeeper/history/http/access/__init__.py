@@ -1,0 +1,1 @@
+"""Who asks, and what of the history they may see."""

@@ -1,0 +1,136 @@
+"""People whom an identity provider vouches for: who somebody is, by the provider's tokens, and what they see here."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from raykeeper.clock import Clock
+from raykeeper.errors import RaykeeperError
+from raykeeper.history.access_rules import Person
+from raykeeper.history.http.access.callers import Caller
+from raykeeper.history.http.access.reviews import NamespaceReviews
+from raykeeper.history.settings import AuthMode, LoginSettings
+from raykeeper.history.visibility import NOTHING, Visibility
+from raykeeper.kube.reviews import User
+from raykeeper.oidc.code_flow import Client, CodeFlow, Tokens
+from raykeeper.oidc.errors import TokenRefused
+from raykeeper.oidc.provider import Provider
+from raykeeper.oidc.tokens import LONGEST_TOKEN, IdTokens
+
+MOST_GROUPS: Final = 200
+_NAME_CHARS: Final = 200
+_NAMES: Final = ("name", "upn", "preferred_username", "login_name", "email", "sub")
+"""Claims by which people are called, the first that is there; `upn` and `login_name` are RAM's."""
+RAM_SCOPES: Final = ("openid", "aliuid", "profile")
+OIDC_SCOPES: Final = ("openid", "profile", "email")
+_OFFLINE: Final = "offline_access"
+
+
+class PersonRefused(RaykeeperError):
+    """Somebody is who they say, and may not come in."""
+
+    def __init__(self, person: Person, why: str) -> None:
+        super().__init__(why)
+        self.person = person
+        self.why = why
+
+
+class People:
+    """Everybody at one provider."""
+
+    def __init__(
+        self, mode: AuthMode, settings: LoginSettings, clock: Clock, reviews: NamespaceReviews | None = None
+    ) -> None:
+        self._settings = settings
+        self._reviews = reviews
+        self._nonce_is_needed = mode != "ram"  # RAM does not promise to hand it back
+        self.provider = Provider(settings.oidc.issuer_url, clock, settings.oidc.ca_file)
+        scopes = settings.scopes or (RAM_SCOPES if mode == "ram" else OIDC_SCOPES)
+        extra = {"access_type": "offline"} if mode == "ram" else {}
+        self._client = Client(settings.oidc.client_id, settings.client_secret, scopes, extra)
+        self._asks_offline = not settings.scopes and mode == "oidc"
+        self._tokens = IdTokens(settings.oidc, self.provider, clock)
+
+    async def flow(self) -> CodeFlow:
+        """The way to sign in. A refresh token is asked for where the provider says that it knows how."""
+        client = self._client
+        if self._asks_offline and _OFFLINE in (await self.provider.description()).scopes_supported:
+            client = Client(client.id, client.secret, (*client.scopes, _OFFLINE), client.extra)
+        return CodeFlow(self.provider, client)
+
+    async def identify(self, tokens: Tokens, nonce: str) -> Person:
+        """Whom fresh tokens name. Raises `TokenRefused` and `Unavailable`."""
+        claims = await self._tokens.claims(tokens.id_token)
+        shown = claims.get("nonce")
+        is_ours = isinstance(shown, str) and hmac.compare_digest(shown.encode(), nonce.encode())
+        if not is_ours and (shown is not None or self._nonce_is_needed):
+            raise TokenRefused("it was made for another login")
+        return self._person(claims)
+
+    async def identify_again(self, tokens: Tokens, known: Person) -> Person:
+        """Whom refreshed tokens name, who must be the same. Providers need not send an ID token then."""
+        if not tokens.id_token:
+            return known
+        person = self._person(await self._tokens.claims(tokens.id_token))
+        if person.uid != known.uid:
+            raise TokenRefused("it is another person's")
+        return person
+
+    async def caller_of(self, person: Person, *, can_sign_out: bool) -> Caller:
+        """What somebody sees now. Raises `PersonRefused` and `Unavailable`."""
+        if why := self._settings.rules.refusal(person):
+            raise PersonRefused(person, why)
+        visibility = await self._visibility(person)
+        if visibility == NOTHING:
+            raise PersonRefused(person, "Kubernetes lets you get RayClusters in no namespace that has history here.")
+        return Caller(person.email or person.name or person.user, visibility, can_sign_out)
+
+    async def caller(self, token: str) -> Caller | None:
+        """Whoever shows an ID token of the provider; None for any other token. Raises as `caller_of` does."""
+        if _issuer_of(token) != self._settings.oidc.issuer_url:
+            return None
+        try:
+            person = self._person(await self._tokens.claims(token))
+        except TokenRefused:
+            return None
+        return await self.caller_of(person, can_sign_out=False)
+
+    async def _visibility(self, person: Person) -> Visibility:
+        if self._reviews is None:
+            return self._settings.rules.visibility(person)
+        # As Kubernetes itself does with everybody whose token it has checked.
+        return await self._reviews.visibility(User(person.user, (*person.groups, "system:authenticated")))
+
+    def _person(self, claims: Mapping[str, Any]) -> Person:
+        named = self._tokens.named(dict(claims))
+        email = claims.get("email")
+        is_verified = isinstance(email, str) and claims.get("email_verified") is True
+        return Person(
+            user=named.user,
+            name=next((text for name in _NAMES if (text := _short(claims.get(name)))), ""),
+            uid=_short(claims.get("uid")) or _short(claims.get("sub")),
+            email=_short(email) if is_verified else "",
+            groups=named.groups[:MOST_GROUPS],
+        )
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) and len(value) <= _NAME_CHARS and value.isprintable() else ""
+
+
+def _issuer_of(token: str) -> str:
+    """What an ID token says, unproved, about who made it; empty for no ID token."""
+    parts = token.split(".")
+    if len(parts) != 3 or len(token) > LONGEST_TOKEN:
+        return ""
+    try:
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        return ""
+    issuer = claims.get("iss") if isinstance(claims, dict) else None
+    return issuer if isinstance(issuer, str) else ""
