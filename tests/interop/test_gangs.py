@@ -49,7 +49,10 @@ REFUSED: Final = {"kubernetes-was": ("PodGroupScheduled", "False"), "volcano": (
 """The condition of a PodGroup by which a scheduler says that it tried to place a gang and could not. Of the others, the
 pods say it, or those that hold their places.
 """
-PLACEHOLDER: Final = "yunikorn.apache.org/placeholder"
+PLACEHOLDER: Final = "internal.yunikorn.apache.org/placeholder"
+"""Annotation of the pods by which YuniKorn holds the room for a gang, until all of it is there."""
+APPLICATION: Final = "yunikorn.apache.org/app-id"
+"""Label of those pods: the gang they are for."""
 GROWS_WHOLE: Final = ("kubernetes-was", "scheduler-plugins")
 """Schedulers that start all of the pods by which a gang grew, or none."""
 AN_EIGHTH: Final = "8"
@@ -97,7 +100,7 @@ class Room:
         template = {"spec": {"containers": [container], "nodeSelector": {"room": self.node}}}
         limits = {"template": template, "minReplicas": 0, "maxReplicas": 8}
         groups = [a_group("small", workers, **limits), *([a_group("large", large, **limits)] if large else [])]
-        usual = {labels.GANG_SCHEDULING_ENABLED: "true", "yunikorn.apache.org/app-id": name}
+        usual = {labels.GANG_SCHEDULING_ENABLED: "true"}
         marks = usual | fields.pop("marks", {})
         autoscaler = {"resources": {"requests": {"cpu": "0"}, "limits": {}}}
         head = {"template": template}
@@ -128,17 +131,23 @@ class Room:
             ours = [one for one in groups if one["metadata"]["ownerReferences"][0]["name"] == scene.key.name]
             told = [one for group in ours for one in group.get("status", {}).get("conditions", [])]
             return REFUSED[self.stage.scheduler] in [(one["type"], one["status"]) for one in told]
-        held = [pod for pod in await self.kube.list(POD_OBJECTS, self.namespace) if is_of(pod, scene.key.name)]
-        waiting = [pod for pod in held if not pod["spec"].get("nodeName")]
-        return bool(waiting) and all(is_unschedulable(pod) for pod in waiting)
+        pods = await self.kube.list(POD_OBJECTS, self.namespace)
+        waiting = [pod for pod in pods if is_tried_for(pod, scene.key.name) and not pod["spec"].get("nodeName")]
+        # YuniKorn does not try the pods of a gang while some of those wait that hold the room for it.
+        tried = [pod for pod in waiting if is_placeholder(pod)] or waiting
+        return bool(tried) and all(is_unschedulable(pod) for pod in tried)
 
 
-def is_of(pod: JSON, cluster: str) -> bool:
-    """Whether the scheduler places a pod for the gang. YuniKorn first places others, which hold the room."""
-    marks, notes = pod["metadata"].get("labels", {}), pod["metadata"].get("annotations", {})
-    if "applicationId" in marks:
-        return bool(marks["applicationId"] == cluster and notes.get(PLACEHOLDER) == "true")
+def is_tried_for(pod: JSON, cluster: str) -> bool:
+    """Whether the scheduler places a pod for the gang: one of its own, or one that holds the room."""
+    marks = pod["metadata"].get("labels", {})
+    if is_placeholder(pod):
+        return bool(marks.get(APPLICATION) == f"ray-{pod['metadata']['namespace']}-{cluster}")
     return bool(marks.get(labels.CLUSTER) == cluster)
+
+
+def is_placeholder(pod: JSON) -> bool:
+    return bool(pod["metadata"].get("annotations", {}).get(PLACEHOLDER) == "true")
 
 
 def is_unschedulable(pod: JSON) -> bool:

@@ -23,12 +23,15 @@ from rayclusters.golden_pods import (
     made_for,
     with_redis,
 )
+from rayclusters.histories import IN_S3, IN_S3_BY_ROLE, ON_ACK
 from rayclusters.manifests import ClusterBuilder
 from rayclusters.sample_shapes import SAMPLES
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
 from raykeeper.operator.gates import FeatureGates, Gate
-from raykeeper.operator.settings import OperatorSettings, RayClusterSettings
+from raykeeper.operator.raycluster.children.desired import ChildSettings
+from raykeeper.operator.settings import HistorySettings, OperatorSettings, RayClusterSettings
+from raykeeper.operator.shared.history import History
 
 Clusters = Mapping[str, ClusterBuilder]
 
@@ -60,13 +63,10 @@ def redis(**options: Any) -> ClusterBuilder:
     return WORKING.with_spec(gcsFaultToleranceOptions={"redisAddress": "redis:6379"} | options)
 
 
-def _children_cases(*, has_address: bool) -> Clusters:
+def _children_cases(*, has_address: bool = False, history: HistorySettings | None = None) -> Clusters:
     """The clusters of the golden files about children, but for OpenShift, which the bed is not."""
-    return {
-        name: builder
-        for name, (builder, settings) in CASES.items()
-        if not settings.uses_routes and settings.headless_head_service is not has_address
-    }
+    wanted = ChildSettings(headless_head_service=not has_address, history=History(history or HistorySettings()))
+    return {name: builder for name, (builder, settings) in CASES.items() if settings == wanted}
 
 
 HEADS: Clusters = {
@@ -190,7 +190,7 @@ OPERATORS: Mapping[str, tuple[OperatorSettings, Clusters]] = {
     "as it comes": (
         OperatorSettings(gates=ALPHA),
         {
-            **_children_cases(has_address=False),
+            **_children_cases(),
             **HEADS,
             **WORKERS,
             **AUTOSCALING,
@@ -205,6 +205,9 @@ OPERATORS: Mapping[str, tuple[OperatorSettings, Clusters]] = {
         OperatorSettings(raycluster=RayClusterSettings(head_service_has_ip=True)),
         _children_cases(has_address=True),
     ),
+    "with history on Alibaba Cloud": (OperatorSettings(history=ON_ACK), _children_cases(history=ON_ACK)),
+    "with history in S3": (OperatorSettings(history=IN_S3), _children_cases(history=IN_S3)),
+    "with history in S3 by role": (OperatorSettings(history=IN_S3_BY_ROLE), _children_cases(history=IN_S3_BY_ROLE)),
     "with defaults for pods": (
         OperatorSettings(pods=BY_OPERATOR.settings),
         {"pods-by-operator": autoscaled()},
@@ -218,7 +221,7 @@ OPERATORS: Mapping[str, tuple[OperatorSettings, Clusters]] = {
         {"workers-without-index": PLAIN.with_workers("tpu", replicas=1, numOfHosts=2)},
     ),
 }
-"""How an operator is set, and the clusters that it works on."""
+"""How an operator is set, and the clusters that it works on. Each case of children is worked on as it asks for."""
 
 WHOLE_CLUSTERS: Clusters = {name: builder for _, clusters in OPERATORS.values() for name, builder in clusters.items()}
 

@@ -11,6 +11,7 @@ import pytest
 from bed.control_plane import ControlPlane
 from crds.field_tables import TABLES
 from crds.manifests import fields_given
+from rayclusters.children_cases import CASES
 from rayclusters.stored_children import Sent, kept, lost, normalised, stored_children
 from rayclusters.whole_clusters import OPERATORS, WHOLE_CLUSTERS, whole_cluster
 from raykeeper.api import labels
@@ -128,6 +129,11 @@ def test_every_golden_file_is_of_a_case() -> None:
 
 def test_no_case_is_lost_to_another_of_its_name() -> None:
     assert len(WHOLE_CLUSTERS) == sum(len(clusters) for _, clusters in OPERATORS.values()) >= 60
+
+
+def test_no_case_of_children_is_left_out_but_for_openshift() -> None:
+    on_openshift = {name for name, (_, settings) in CASES.items() if settings.uses_routes}
+    assert CASES.keys() - WHOLE_CLUSTERS.keys() == on_openshift
 
 
 def given_fields() -> dict[str, set[str]]:

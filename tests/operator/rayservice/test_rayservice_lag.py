@@ -47,6 +47,14 @@ async def has_application(scene: ServiceScene, name: str) -> bool:
     return name in (await scene.status())["activeServiceStatus"].get("applicationStatuses", {})
 
 
+async def loses_its_head(scene: ServiceScene, cluster: str) -> None:
+    """Return once another head takes requests."""
+    before = (await scene.head_pod(cluster))["metadata"]["uid"]
+    await scene.delete_head(cluster)
+    await eventually(lambda: has_another_head(scene, cluster, before), seconds=scene.patience)
+    await scene.head_has_label(cluster, "true")
+
+
 async def has_another_head(scene: ServiceScene, cluster: str, uid: str) -> bool:
     return bool((await scene.head_pod(cluster))["metadata"]["uid"] != uid)
 
@@ -67,11 +75,11 @@ async def test_whatever_is_changed_each_cluster_is_made_once_and_each_config_sen
         await scene.has_clusters(second)
         assert [len(scene.head(name).configs) for name in (first, second)] == [2, 1]
         assert len(uids) == 2
-        before = (await scene.head_pod(second))["metadata"]["uid"]
-        await scene.delete_head(second)
-        await eventually(lambda: has_another_head(scene, second, before), seconds=scene.patience)
-        await scene.head_has_label(second, "true")
+        ready = await scene.condition("Ready")
+        await loses_its_head(scene, second)
         assert await scene.serves() == second
+        # Its worker took requests all the time.
+        assert (await scene.condition("Ready"))["lastTransitionTime"] == ready["lastTransitionTime"]
         await scene.patch(suspend=True)
         await scene.says("Suspended", "True")
         await scene.has_clusters()
@@ -79,3 +87,17 @@ async def test_whatever_is_changed_each_cluster_is_made_once_and_each_config_sen
         third = await scene.serves(other_than=second)
         await scene.has_clusters(third)
         assert len(uids) == 3
+
+
+async def test_a_service_whose_only_pod_is_lost_is_not_ready_until_another_takes_requests(
+    wire: HttpFaults, scene: ServiceScene
+) -> None:
+    await scene.apply(a_rayservice(rayClusterConfig=a_cluster_config(workerGroupSpecs=[])))
+    kubeconfig = scene.plane.kubeconfig(server=wire.server)
+    async with operating(kubeconfig, scene.namespace, heads_at=scene.heads.url_of):
+        cluster = await scene.serves()
+        before = (await scene.head_pod(cluster))["metadata"]["uid"]
+        await scene.delete_head(cluster)
+        await scene.says("Ready", "False", reason="ZeroServeEndpoints")
+        assert await scene.serves() == cluster
+        assert await has_another_head(scene, cluster, before)
