@@ -16,12 +16,12 @@ from raykeeper.history.http.ray_api.state_query import parse_state_query, to_con
 from raykeeper.history.http.ray_api.tasks import COLUMNS
 from raykeeper.history.ingest.manifests import parse_manifest
 from raykeeper.history.logs.names import PATTERN_LIMIT, InvalidPattern, matching_names
-from raykeeper.history.masking import masked, masked_text
 from raykeeper.history.prices import NodeFacts, NodeHoursUsed, PriceListError, parse_price_list
 from raykeeper.layout.compacted import DamagedCompaction, decode_compacted
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logindexes import DamagedLogIndexes, decode_log_indexes
 from raykeeper.layout.polled import DamagedAnswer, decode_polled
+from raykeeper.masking import masked, masked_text
 
 SESSION = SessionId("local", "demo", "session_1")
 PATHS = [f"folder-{number % 7}/worker-{number}.out" for number in range(300)] + ["raylet.out", "a/b/c/d.log"]

@@ -13,7 +13,7 @@ import pytest
 import raykeeper.history
 from bed.waiting import BUSY_FACTOR
 from raykeeper.history.http.pages.markup import tag
-from raykeeper.history.masking import DEPTH_LIMIT, MASK, TEXT_LIMIT, masked, masked_text, masked_value
+from raykeeper.masking import DEPTH_LIMIT, MASK, TEXT_LIMIT, masked, masked_text, masked_value
 from support.asking import ask
 from support.history_scene import HEAD_ID, SESSION, a_scene, put_session, session_url
 

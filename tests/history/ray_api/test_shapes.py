@@ -23,7 +23,7 @@ from raykeeper.history.http.ray_api.state_query import (
     to_condition,
     typed_filters,
 )
-from raykeeper.history.masking import masked_environment_text, masked_value
+from raykeeper.masking import masked_environment_text, masked_value
 
 # --- masks
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykeeper.history.masking import MASK, PATTERNS, is_secret_name, masked_between, masked_text, masked_value
+from raykeeper.masking import MASK, PATTERNS, is_secret_name, masked_between, masked_text, masked_value
 from support.planted_secrets import LINES, SECRETS
 
 PROSE = st.text(string.ascii_letters + " .\n\"'{}:,ıİß✓", max_size=60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from raykeeper.history.masking import masked_text
+from raykeeper.masking import masked_text
 
 _NO_DETAIL = "-"
 _DEATH_MESSAGES = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from raykeeper.history.masking import masked_value
 from raykeeper.history.query.context import SessionContext
+from raykeeper.masking import masked_value
 
 FILES = "events/event_*.log"
 LIMIT_BYTES_PER_FILE = 8 * 1024 * 1024

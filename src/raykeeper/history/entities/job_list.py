@@ -25,9 +25,9 @@ from raykeeper.history.entities.job import (
     rays_jobs,
 )
 from raykeeper.history.entities.ray_json import json_object
-from raykeeper.history.masking import masked_value
 from raykeeper.history.query.cache import session_version
 from raykeeper.history.query.context import Row, SessionContext
+from raykeeper.masking import masked_value
 
 FILE = "events/event_JOBS.log"
 NO_REASON = "Job failed; Ray's message was not stored, its log may tell why."

@@ -13,8 +13,8 @@ import msgspec
 from raykeeper.history.entities.job import CLUSTER_ENDED
 from raykeeper.history.entities.ray_json import protobuf_json, task_time_ms
 from raykeeper.history.ingest.tables import state_column
-from raykeeper.history.masking import Masked, masked, of_our_own
 from raykeeper.history.query.context import Row
+from raykeeper.masking import Masked, masked, of_our_own
 from raykeeper.rayevents.states import TASK_STATES
 
 QUESTIONS = ("_StatsActor.get_datasets", "TrainStateActor.get_train_runs", "TrainStateActor.get_train_run_attempts")

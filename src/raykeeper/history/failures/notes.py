@@ -9,7 +9,6 @@ from collections.abc import Collection
 
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.errors import InvalidQuery
-from raykeeper.history.masking import masked_text
 from raykeeper.history.query.history import History
 from raykeeper.history.store.records import DamagedRecord, find_record
 from raykeeper.layout.failure_notes import (
@@ -23,6 +22,7 @@ from raykeeper.layout.failure_notes import (
 from raykeeper.layout.keys import VERSION
 from raykeeper.layout.records import encode_record
 from raykeeper.logs import Log
+from raykeeper.masking import masked_text
 from raykeeper.storage.errors import StoreRefused
 from raykeeper.storage.store import ObjectStat, ObjectStore
 

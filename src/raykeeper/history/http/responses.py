@@ -15,8 +15,8 @@ import msgspec
 from starlette.responses import Response
 
 from raykeeper.history.ingest.session import Progress, Session
-from raykeeper.history.masking import Masked, masked, masked_text
 from raykeeper.history.query.cache import ResponseCache
+from raykeeper.masking import Masked, masked, masked_text
 
 PROGRESS_HEADER = "X-Raykeeper-Progress"
 """Bytes of events that were read, and of all; only in answers of a session that is still being read."""

@@ -17,7 +17,6 @@ from raykeeper.history.entities.job import Job, ended_with_cluster, newest_first
 from raykeeper.history.entities.job_list import POLLED
 from raykeeper.history.errors import InvalidQuery
 from raykeeper.history.jobs_list.summary import ENTRYPOINT_CHARS, SUMMARY_VERSION, job_summary
-from raykeeper.history.masking import masked_value
 from raykeeper.history.query.history import History
 from raykeeper.history.store.catalog import EVERY_SESSION
 from raykeeper.history.store.catalog_entries import CatalogEntry, Place, SessionFilter, has_words, parse_place
@@ -29,6 +28,7 @@ from raykeeper.layout.polled import DamagedAnswer, polled_name
 from raykeeper.layout.records import PolledAnswer
 from raykeeper.layout.summaries import JOBS_LIMIT, JobSummary, SessionSummary
 from raykeeper.logs import Log
+from raykeeper.masking import masked_value
 from raykeeper.storage.store import ObjectStore
 
 BLOCK = 500

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from raykeeper.history.entities.job_list import find_job, session_jobs
-from raykeeper.history.masking import masked_text
 from raykeeper.history.overview.facts import facts_of, job_row, until_ns
 from raykeeper.history.overview.model import (
     ComparedFact,
@@ -31,6 +30,7 @@ from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.model import FailureGroup, Report
 from raykeeper.history.store.kube_facts import KubeFacts, newest_pods
 from raykeeper.history.text import length_in_words
+from raykeeper.masking import masked_text
 
 _ENTRYPOINTS_LIMIT = 10
 _VALUE_CHARS = 500

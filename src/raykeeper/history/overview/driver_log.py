@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from raykeeper.history.entities.job import Job
 from raykeeper.history.logs.query import without_codes
 from raykeeper.history.logs.store import LogStore
-from raykeeper.history.masking import MASK, KeyLines, masked_text
 from raykeeper.history.query.context import SessionContext
 from raykeeper.layout.logs import StoredLog
+from raykeeper.masking import MASK, KeyLines, masked_text
 
 CONTEXT_LINES = 2
 LINE_CHARS = 600

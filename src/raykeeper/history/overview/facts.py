@@ -8,12 +8,12 @@ from typing import Any
 from raykeeper.history.entities.cluster import METADATA
 from raykeeper.history.entities.job import Job, newest_first
 from raykeeper.history.ingest.session import Session
-from raykeeper.history.masking import masked_text
 from raykeeper.history.overview.model import JobRow, Loss, SessionFacts
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.unknowns import unknowns_of
 from raykeeper.history.text import counted
 from raykeeper.layout.records import NodeRecord
+from raykeeper.masking import masked_text
 from raykeeper.times import to_ns
 
 

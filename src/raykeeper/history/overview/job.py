@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from raykeeper.history.entities.job_list import find_job
-from raykeeper.history.masking import masked_value
 from raykeeper.history.overview.facts import facts_of, job_row, until_ns
 from raykeeper.history.overview.lanes import (
     FUNCTION_LANES,
@@ -19,6 +18,7 @@ from raykeeper.history.overview.resources import job_resources, node_rows
 from raykeeper.history.overview.sql import JOB_ACTORS, JOB_NODES, STRETCH
 from raykeeper.history.overview.task_counts import Bins, bins_over, functions_of, task_series, to_counts
 from raykeeper.history.query.context import Row, SessionContext
+from raykeeper.masking import masked_value
 from raykeeper.times import from_ns, to_ns
 
 _NODES_LIMIT = 1000

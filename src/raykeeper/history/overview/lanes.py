@@ -12,7 +12,6 @@ from typing import Any
 from raykeeper.history.entities.actors import exit_detail
 from raykeeper.history.entities.nodes import state_message
 from raykeeper.history.entities.ray_json import json_object
-from raykeeper.history.masking import masked_text
 from raykeeper.history.overview.model import FunctionRow, Functions, Lane, Mark, Span
 from raykeeper.history.overview.sql import FEW_ATTEMPTS, FUNCTION_EDGES
 from raykeeper.history.overview.task_counts import Bins, Edges, edges_of, mean_levels
@@ -20,6 +19,7 @@ from raykeeper.history.query.context import Row, SessionContext
 from raykeeper.history.store.kube_facts import KubeFacts
 from raykeeper.history.text import counted
 from raykeeper.layout.kube_facts import ContainerFact, EventFact, PodFact
+from raykeeper.masking import masked_text
 from raykeeper.times import NS, from_ns
 
 NODE_LANES = 15

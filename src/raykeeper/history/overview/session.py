@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from raykeeper.history.entities.job_list import session_jobs
-from raykeeper.history.masking import masked_text
 from raykeeper.history.overview.facts import facts_of, losses_of, newest_jobs, until_ns
 from raykeeper.history.overview.model import JobRow, SessionOverview
 from raykeeper.history.overview.resources import node_rows, nodes_over_time, resource_hours
@@ -14,6 +13,7 @@ from raykeeper.history.overview.task_counts import Bins, bins_over, functions_of
 from raykeeper.history.query.context import Row, SessionContext
 from raykeeper.history.report.make import reports_on_jobs, why_in_one_line
 from raykeeper.history.text import cut_at_word
+from raykeeper.masking import masked_text
 from raykeeper.times import to_ns
 
 JOBS_LIMIT = 50

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Literal
 
 from raykeeper.history.entities.nodes import state_message
-from raykeeper.history.masking import masked_text
 from raykeeper.history.overview.lanes import POD_GONE, event_mark, pod_marks
 from raykeeper.history.overview.model import Mark
 from raykeeper.history.query.context import Row
 from raykeeper.history.store.kube_facts import KubeFacts
+from raykeeper.masking import masked_text
 from raykeeper.times import from_ns
 
 MARKS_LIMIT = 120

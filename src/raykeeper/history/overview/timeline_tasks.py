@@ -13,13 +13,13 @@ from raykeeper.history.entities.log_files import FoundLog, LogTarget, find_log, 
 from raykeeper.history.entities.ray_json import amounts
 from raykeeper.history.errors import LogUnknown, NotFound
 from raykeeper.history.logs.query import LogQuery
-from raykeeper.history.masking import CONTEXT_BYTES, masked_between, masked_text
 from raykeeper.history.overview.sql import FUNCTION
 from raykeeper.history.overview.timeline import INTERNALS, INTERNALS_NUMBER, TimelineQuery, range_of, seen
 from raykeeper.history.overview.timeline_index import FAILED, TimelineIndex, timeline_index
 from raykeeper.history.query.context import Row, SessionContext
 from raykeeper.history.text import cut_at_word, without_ansi
 from raykeeper.history.urls import log_path
+from raykeeper.masking import CONTEXT_BYTES, masked_between, masked_text
 from raykeeper.times import from_ns
 
 BRUSHED_TASKS = 100

@@ -10,13 +10,13 @@ from raykeeper.history.entities.log_files import FoundLog, find_log
 from raykeeper.history.errors import LogUnknown
 from raykeeper.history.logs.query import LogQuery, Suffix
 from raykeeper.history.logs.store import LogStore
-from raykeeper.history.masking import masked_text
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.failures import FailedAttempt
 from raykeeper.history.report.last_words import without_markers
 from raykeeper.history.report.model import LogSlice
 from raykeeper.history.text import without_ansi
 from raykeeper.layout.logs import StoredLog
+from raykeeper.masking import masked_text
 
 LINES = 60
 """As many as a traceback through Ray has, or what Ray writes about a signal behind a process's own last words."""

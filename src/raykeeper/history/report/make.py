@@ -11,7 +11,6 @@ import msgspec
 from raykeeper.history.entities.job import Job, JobUnknown, is_made_for, is_of_rayjob
 from raykeeper.history.entities.job_list import named_job, session_jobs
 from raykeeper.history.entities.polled import polled_rows
-from raykeeper.history.masking import masked_value
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.causes import explain_all
 from raykeeper.history.report.deaths import read_deaths
@@ -59,6 +58,7 @@ from raykeeper.history.store.kube_facts import KubeFacts
 from raykeeper.history.store.session_state import lost_heads, node_lives
 from raykeeper.history.text import shortened, without_ansi
 from raykeeper.layout.rayjobs import RayJobRecord
+from raykeeper.masking import masked_value
 from raykeeper.times import NS
 
 _WAITING_STATES = ("PENDING", "RESCHEDULING")

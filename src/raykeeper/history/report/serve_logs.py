@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from raykeeper.history.masking import masked_text
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.excerpts import traceback_excerpt
 from raykeeper.history.report.fingerprint import digest, title_of
@@ -21,6 +20,7 @@ from raykeeper.history.report.model import Address, CodeLocation, Excerpt, Shown
 from raykeeper.history.report.naming import called, deployment
 from raykeeper.history.report.tracebacks import Traceback, tracebacks_in
 from raykeeper.history.text import shortened, without_ansi
+from raykeeper.masking import masked_text
 
 ACTORS = """
     SELECT name, job_id FROM actors WHERE name LIKE 'SERVE_%' AND ($job_id::VARCHAR IS NULL OR job_id = $job_id)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from raykeeper.history.entities.job import OPEN_STATUSES, Job
-from raykeeper.history.masking import masked_text
 from raykeeper.history.report.causes import Explained
 from raykeeper.history.report.failures import FailedAttempt, FailureSet
 from raykeeper.history.report.last_words import without_markers
@@ -23,6 +22,7 @@ from raykeeper.history.report.model import (
 from raykeeper.history.report.rules.rayjobs import RAYJOB_FAILURES
 from raykeeper.history.report.rules.train import FAILED_RANK
 from raykeeper.history.text import counted, without_ansi
+from raykeeper.masking import masked_text
 from raykeeper.times import from_ns
 
 _FUNCTIONS_LIMIT = 20

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from raykeeper.history.masking import masked_text
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.excerpts import traceback_excerpt
 from raykeeper.history.report.fingerprint import digest, title_of
@@ -19,6 +18,7 @@ from raykeeper.history.report.log_excerpts import LibraryLog, library_logs
 from raykeeper.history.report.model import Address, CodeLocation, Excerpt
 from raykeeper.history.report.tracebacks import tracebacks_in
 from raykeeper.history.text import without_ansi
+from raykeeper.masking import masked_text
 
 ACTORS = """
     SELECT 1 FROM actors WHERE class_name = 'TrainController' AND ($job_id::VARCHAR IS NULL OR job_id = $job_id) LIMIT 1

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from raykeeper.history.errors import NotFound
-from raykeeper.history.masking import masked_value
 from raykeeper.history.query.history import History
 from raykeeper.history.report.causes import explain_all
 from raykeeper.history.report.input import Kubernetes, ReportInput
@@ -21,6 +20,7 @@ from raykeeper.history.store.kube_facts import KubeFacts, incarnations_of, read_
 from raykeeper.history.store.rayjobs import RayJobReader
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.rayjobs import RayJobRecord
+from raykeeper.masking import masked_value
 from raykeeper.storage.store import ObjectStore
 from raykeeper.times import EPOCH, from_ns
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from raykeeper.history.logs.levels import Level, level_of, may_have_error
 from raykeeper.history.logs.reader import LogReader, planned
 from raykeeper.history.logs.store import FilePlace, LogStore
-from raykeeper.history.masking import CONTEXT_BYTES, KEY_LINE, MASK, masked_lines, masked_part
 from raykeeper.history.search.match import AnyCaseMatcher
 from raykeeper.history.text import StyledText, styled_texts, without_ansi
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logs import Hole, StoredLog
+from raykeeper.masking import CONTEXT_BYTES, KEY_LINE, MASK, masked_lines, masked_part
 
 WINDOW_BYTES = 48 * 1024
 """Of a file that one page shows."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from raykeeper.history.logs.reader import LogReader
-from raykeeper.history.masking import KEY_LINE, masked_lines
 from raykeeper.history.search.match import Matcher, Span
 from raykeeper.history.search.scan import Run
 from raykeeper.history.text import without_ansi
 from raykeeper.layout.logs import StoredLog, plan_read
+from raykeeper.masking import KEY_LINE, masked_lines
 
 LINE_CHARS = 400
 """Of a line that is shown: of a longer one, the part around the hit."""

@@ -9,7 +9,6 @@ from datetime import datetime
 
 from raykeeper.errors import RaykeeperError, Unavailable
 from raykeeper.history.entities.job_list import find_job
-from raykeeper.history.masking import masked_lines, masked_text
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
 from raykeeper.history.search.log_lines import LineHit, LogSearch, Step, behind_hit, passed_bytes
@@ -32,6 +31,7 @@ from raykeeper.history.store.catalog_entries import CatalogEntry, Place, Session
 from raykeeper.history.text import without_ansi
 from raykeeper.history.urls import job_path, log_path, overview_path, session_path
 from raykeeper.layout.keys import SessionId
+from raykeeper.masking import masked_lines, masked_text
 from raykeeper.times import from_ns
 
 

@@ -14,10 +14,10 @@ from raykeeper.history.failures.index import KnownFailures, failures_within
 from raykeeper.history.failures.kinds import FailureKind, FailureState, SeenRun
 from raykeeper.history.http.keeper_api.operation import Call, NoQuery, Operation, Query
 from raykeeper.history.http.keeper_api.sessions import PAGE_LIMIT, PAGE_ROWS, Name
-from raykeeper.history.masking import masked_text
 from raykeeper.history.store.catalog_entries import has_words
 from raykeeper.history.urls import failure_path, report_path
 from raykeeper.layout.failure_notes import FailureNote
+from raykeeper.masking import masked_text
 
 _WAIT_SECONDS = 10.0
 """For the first look through a store with very many sessions; the next request finds what it found."""

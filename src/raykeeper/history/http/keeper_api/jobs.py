@@ -15,7 +15,6 @@ from raykeeper.history.http.keeper_api.operation import SESSION, Call, NoQuery, 
 from raykeeper.history.http.keeper_api.sessions import PAGE_LIMIT, PAGE_ROWS, Name
 from raykeeper.history.jobs_list.find import FoundJobs, JobsRequest, find_jobs, parse_jobs_place
 from raykeeper.history.jobs_list.summary import job_summaries
-from raykeeper.history.masking import MASK, is_secret_name, masked_text, masked_value
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
 from raykeeper.history.report.model import Outcome
@@ -23,6 +22,7 @@ from raykeeper.history.store.catalog_entries import SessionFilter
 from raykeeper.history.urls import report_path
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.summaries import FailureSummary, HeadlineSummary, JobSummary
+from raykeeper.masking import MASK, is_secret_name, masked_text, masked_value
 from raykeeper.rayevents.states import JobStatus
 
 OutcomeName = Literal["ok", "failed", "with failures", "running", "stopped"]

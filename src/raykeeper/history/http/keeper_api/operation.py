@@ -19,11 +19,11 @@ from raykeeper.history.errors import InvalidQuery, NotFound
 from raykeeper.history.http.errors import RETRY_SECONDS, ErrorFormat, status_of
 from raykeeper.history.http.responses import json_response
 from raykeeper.history.http.routing import session_of_path
-from raykeeper.history.masking import masked
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.records import is_usable_time
+from raykeeper.masking import masked
 
 WORDS = {
     400: "The request asks for something that the operation does not know.",

@@ -29,9 +29,9 @@ from raykeeper.history.http.keeper_api.search import SEARCH_OPERATIONS
 from raykeeper.history.http.keeper_api.sessions import SESSION_OPERATIONS
 from raykeeper.history.http.keeper_api.timeline import TIMELINE_OPERATIONS
 from raykeeper.history.http.responses import json_response
-from raykeeper.history.masking import masked, of_our_own
 from raykeeper.history.query.history import History
 from raykeeper.layout.keys import SessionId
+from raykeeper.masking import masked, of_our_own
 
 OPERATIONS: tuple[Operation[Any], ...] = (
     *SESSION_OPERATIONS,

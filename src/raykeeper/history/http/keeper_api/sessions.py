@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from raykeeper.history.http.keeper_api.operation import SESSION, Call, NoQuery, Operation, Query
 from raykeeper.history.ingest.sessions import SessionMissing
-from raykeeper.history.masking import masked_value
 from raykeeper.history.query.history import History
 from raykeeper.history.report.model import Outcome
 from raykeeper.history.store.catalog_entries import SessionFilter, parse_place
@@ -18,6 +17,7 @@ from raykeeper.history.store.session_list import SessionList, SessionRow, Sessio
 from raykeeper.history.store.session_state import State
 from raykeeper.history.urls import session_path
 from raykeeper.layout.summaries import HeadlineSummary
+from raykeeper.masking import masked_value
 
 PAGE_ROWS, PAGE_LIMIT = 50, 500
 NAME_CHARS = 300  # names in Kubernetes have at most 253

@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from raykeeper.history.http.responses import json_response, text_response
 from raykeeper.history.http.routing import LATEST, LIVE, NEWEST, session_cookies, set_cookies
-from raykeeper.history.masking import masked
 from raykeeper.history.query.history import History
 from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.catalog_entries import CatalogEntry
 from raykeeper.layout.keys import SessionId
+from raykeeper.masking import masked
 
 _LISTED = 100  # as many as KubeRay lists
 _CLUSTER = "raycluster"

@@ -36,7 +36,6 @@ from raykeeper.history.http.pages.timeline import STYLES as TIMELINE_STYLES
 from raykeeper.history.http.pages.timeline import timeline_section, timeline_tab
 from raykeeper.history.http.pages.widgets import copy_button, duration, link, moment, nothing, quiet
 from raykeeper.history.jobs_list.find import jobs_with_failure
-from raykeeper.history.masking import masked_value
 from raykeeper.history.overview.job_rows import AttemptsRequest, actors_of_job, attempts_of_job, attempts_of_task
 from raykeeper.history.overview.job_rows import nodes_of_job as nodes_of
 from raykeeper.history.overview.model import JobOverview
@@ -46,6 +45,7 @@ from raykeeper.history.report.markdown import to_markdown
 from raykeeper.history.report.model import Report
 from raykeeper.history.urls import JobTab, compare_path, job_path, overview_path, session_path
 from raykeeper.layout.keys import SessionId
+from raykeeper.masking import masked_value
 
 _STYLES = ("job.css", *REPORT_STYLES)
 _SCRIPTS = ("job.js",)

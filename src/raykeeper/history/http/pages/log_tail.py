@@ -19,12 +19,12 @@ from raykeeper.history.http.keeper_api.sessions import Name
 from raykeeper.history.http.pages.forms import given_parameters, page_query
 from raykeeper.history.http.pages.log_viewer import LogAddress, lines_part
 from raykeeper.history.logs.store import FilePlace
-from raykeeper.history.masking import masked_text
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
 from raykeeper.history.search.log_view import GrowingLines, ViewedLine, growing_lines
 from raykeeper.history.urls import session_path
 from raykeeper.layout.logs import Hole
+from raykeeper.masking import masked_text
 
 BACKLOG_BYTES = 1 << 20
 """Of what was written before somebody began to follow: more is on pages."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from raykeeper.history.masking import masked_text
+from raykeeper.masking import masked_text
 
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 """Elements without an end tag. SVG has none: a shape that is not closed would swallow those behind it."""

@@ -30,7 +30,6 @@ from raykeeper.history.http.pages.widgets import (
     status_badge,
     table,
 )
-from raykeeper.history.masking import masked_text
 from raykeeper.history.report.model import (
     Address,
     Cause,
@@ -50,6 +49,7 @@ from raykeeper.history.report.unstarted import NO_SESSION
 from raykeeper.history.text import counted, end_of
 from raykeeper.history.urls import job_path, overview_path, report_path, session_path
 from raykeeper.layout.keys import SessionId
+from raykeeper.masking import masked_text
 
 REPORT_STYLES: tuple[str, ...] = ("report.css",)
 """Of pages with a report on them."""

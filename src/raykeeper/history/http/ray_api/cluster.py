@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from raykeeper.history.entities.cluster import METADATA, version
 from raykeeper.history.http.responses import dashboard_response, json_response, polled_response
-from raykeeper.history.masking import masked
 from raykeeper.history.query.context import SessionContext
+from raykeeper.masking import masked
 
 TIMEZONE = "/timezone"
 

@@ -10,8 +10,8 @@ from raykeeper.history.entities.job_list import find_job, session_jobs
 from raykeeper.history.http.ray_api.listing import list_answer, list_rows
 from raykeeper.history.http.ray_api.state_query import Columns, FilterColumn, StateQuery, parse_state_query
 from raykeeper.history.http.responses import Listed, json_response, text_response
-from raykeeper.history.masking import masked
 from raykeeper.history.query.context import SessionContext
+from raykeeper.masking import masked
 
 COLUMNS: Columns = {name: FilterColumn() for name in ("job_id", "type", "status", "submission_id")}
 

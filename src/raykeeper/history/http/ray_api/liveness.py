@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.http.responses import dashboard_response, json_response, not_found_response
-from raykeeper.history.masking import masked
 from raykeeper.history.query.context import SessionContext
+from raykeeper.masking import masked
 
 AUTHENTICATION_COOKIE = "ray-authentication-token"
 

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.http.responses import dashboard_response, json_response
-from raykeeper.history.masking import masked
 from raykeeper.history.query.context import SessionContext
+from raykeeper.masking import masked
 
 DISABLED = "DISABLED"
 NOT_SET = "RAY_GRAFANA_HOST is not set for the history server"

@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from raykeeper.history.http.responses import JSON, not_found_response, text_response
-from raykeeper.history.masking import masked_maybe_json, masked_value
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.store.kuberay.keys import to_stored_name
 from raykeeper.layout.records import PolledAnswer
+from raykeeper.masking import masked_maybe_json, masked_value
 
 ROUTE = "/api/{path:path}"
 LIMIT_BYTES = 32 << 20  # of a body: as much as a collector keeps

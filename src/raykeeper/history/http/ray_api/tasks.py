@@ -20,8 +20,8 @@ from raykeeper.history.http.ray_api.state_query import (
     typed_filters,
 )
 from raykeeper.history.http.responses import Listed
-from raykeeper.history.masking import Masked
 from raykeeper.history.query.context import SessionContext, TaskIds
+from raykeeper.masking import Masked
 from raykeeper.rayevents.ids import ACTOR_ID_BYTES, JOB_ID_BYTES, TASK_ID_BYTES
 
 COLUMNS: Columns = {

@@ -21,8 +21,8 @@ from raykeeper.history.http.ray_api.state_query import (
 )
 from raykeeper.history.http.ray_api.tasks import COLUMNS, ORDER, page_bounds, visible_tasks
 from raykeeper.history.http.responses import json_response
-from raykeeper.history.masking import masked
 from raykeeper.history.query.context import Row, SessionContext
+from raykeeper.masking import masked
 
 MEASURED_TASKS = """
     SELECT task_id, attempt_number, job_id, func_or_class_name, actor_id, component_type, component_id,
