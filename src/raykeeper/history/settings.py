@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from raykeeper.history.prices import PriceList
+from raykeeper.history.retention_policy import RetentionPolicy
 from raykeeper.logs import LogSettings
 
 GIB = 1024 * 1024 * 1024
@@ -102,6 +103,8 @@ class HistorySettings:
     """Metrics of past sessions."""
     prices: PriceList | None = None
     """What resources cost an hour (the file of `--price-list`, `RAYKEEPER_PRICE_LIST`); None shows no cost."""
+    retention: RetentionPolicy | None = None
+    """How long sessions are kept (the file of `--retention`, `RAYKEEPER_RETENTION`); None removes nothing."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     """What Kubernetes says about Ray clusters."""
     logs: LogSettings = field(default_factory=LogSettings)

@@ -13,6 +13,8 @@ from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.prices import PriceList
 from raykeeper.history.query.cache import ResponseCache
 from raykeeper.history.query.context import ClusterFacts, Database, SessionContext
+from raykeeper.history.retention.usage import read_usage
+from raykeeper.history.retention_policy import RetentionPolicy
 from raykeeper.history.samples.store import SampleStore
 from raykeeper.history.settings import AccessSettings, GrafanaSettings
 from raykeeper.history.store.background_look import BackgroundLooks
@@ -21,6 +23,7 @@ from raykeeper.history.store.heartbeats import Heartbeats
 from raykeeper.history.store.live_sessions import LiveSessions, Presence
 from raykeeper.history.urls import LATEST
 from raykeeper.layout.keys import SessionId
+from raykeeper.layout.retention import Usage
 
 
 class Sessions(Protocol):
@@ -45,6 +48,8 @@ class History:
     cache: ResponseCache = field(default_factory=ResponseCache)
     samples: SampleStore | None = None
     prices: PriceList | None = None
+    retention: RetentionPolicy | None = None
+    """How long sessions are kept; None where this server removes nothing."""
     presence: Presence | None = None
     """Tells which RayClusters are gone; None where there is no Kubernetes to ask."""
     clock: Clock = field(default_factory=SystemClock)
@@ -54,6 +59,10 @@ class History:
     @property
     def live(self) -> LiveSessions:
         return LiveSessions(self.catalog, self.heartbeats, self.presence)
+
+    async def storage_usage(self) -> Usage | None:
+        """What each namespace has in the store, by the last sweep; None where retention never ran."""
+        return await read_usage(self.catalog.store)
 
     async def open(self, session: SessionId) -> SessionContext:
         """The session and the means to read it. Raises SessionMissing."""

@@ -16,6 +16,7 @@ from raykeeper.history.bounded import Bounded
 from raykeeper.history.store.catalog_day import CatalogDay, compact_if_allowed
 from raykeeper.history.store.catalog_entries import CatalogEntry, Order, Page, Place, SessionFilter
 from raykeeper.history.store.records import DamagedRecord, find_record, find_session_record
+from raykeeper.history.store.removals import Removals
 from raykeeper.history.store.unstarted import UnstartedClusters
 from raykeeper.history.store.unstarted_rayjobs import UnstartedRayJobs
 from raykeeper.layout.keys import (
@@ -92,6 +93,8 @@ class Catalog:
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self.store = store
+        self.removals = Removals(store, clock)
+        """Sessions that are being removed: they are in no list, although the catalog has them."""
         self.summaries = Summaries(store)
         """What became of the jobs of sessions that were read to their end."""
         self.unstarted = UnstartedClusters(store, clock)
@@ -116,11 +119,12 @@ class Catalog:
     ) -> Page:
         """The first sessions of those wanted, or those next to a place in the list."""
         found, unreadable, looked_at = list[CatalogEntry](), 0, 0
+        hidden = await self.removals.under_way()
         async for day in self._days_in(order, after, wanted):
             unreadable += day.unreadable
             entries = day.entries if order == "newest" else reversed(day.entries)
             ahead = [entry for entry in entries if after is None or entry.place.is_behind(after, order)]
-            found += filter(wanted.matches, ahead)
+            found += [entry for entry in ahead if wanted.matches(entry) and not (hidden and entry.id in hidden)]
             looked_at += len(ahead)
             if len(found) > limit:
                 return Page(tuple(found[:limit]), found[limit - 1].place, unreadable)
@@ -131,36 +135,42 @@ class Catalog:
     async def find(self, session: SessionId) -> CatalogEntry | None:
         """The entry of one session; None for one that is not in the list."""
         started_at = await self._started_at(session)
-        if started_at is None:
+        if started_at is None or session in await self.removals.under_way():
             return None
         day = await self._day(started_at.astimezone(UTC).date(), _RECENT_SECONDS)
         return next((entry for entry in day.entries if entry.id == session), None)
 
     async def newest_of_owner(self, namespace: str, kind: str, name: str) -> CatalogEntry | None:
         """The newest session that was made for a RayJob or RayService."""
+        hidden = await self.removals.under_way()
         async for day in self._days_from(None):
             for entry in day.entries:
                 start = entry.start
-                if (start.namespace, start.owner_kind.lower(), start.owner_name) == (namespace, kind, name):
+                is_owners = (start.namespace, start.owner_kind.lower(), start.owner_name) == (namespace, kind, name)
+                if is_owners and entry.id not in hidden:
                     return entry
         return None
 
     async def newest_of_cluster(self, namespace: str, cluster: str) -> SessionId | None:
         """The session of a cluster that started last, by what it says itself."""
         folders = await self.store.list_folders(cluster_prefix(namespace, cluster))
-        ids = [SessionId(namespace, cluster, name) for folder in folders if (name := _name(folder))]
+        hidden = await self.removals.under_way()
+        named = (SessionId(namespace, cluster, name) for folder in folders if (name := _name(folder)))
+        ids = [id_ for id_ in named if id_ not in hidden]
         starts = await asyncio.gather(*(self._started_at(id_) for id_ in ids))
         known = [Place(start, id_) for start, id_ in zip(starts, ids, strict=True) if start]
         return max(known).id if known else None
 
     async def is_known(self, session: SessionId) -> bool:
-        """Whether the store has anything of this session."""
+        """Whether the store has anything of this session. Raises SessionRemoved for one that was removed."""
         if session.session == KUBE_FOLDER:
             return False
+        await self.removals.check(session)
         if await self._started_at(session):
             return True
         async for _ in self.store.list(session.prefix):
             return True
+        await self.removals.check_record(session)
         return False
 
     async def _started_at(self, session: SessionId) -> datetime | None:

@@ -1,0 +1,104 @@
+"""Which sessions are held, and which are being removed, or were: lists leave those out, and whoever has the link is
+told why.
+
+What is under way is one short listing. What is done is looked up by the session's own key.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from raykeeper.clock import Clock
+from raykeeper.errors import RaykeeperError
+from raykeeper.history.bounded import Bounded
+from raykeeper.history.store.records import DamagedRecord, find_record
+from raykeeper.layout.keys import SessionId
+from raykeeper.layout.retention import (
+    HOLDS_PREFIX,
+    REMOVALS_PREFIX,
+    RemovalIntent,
+    RemovedRecord,
+    intent_key,
+    parse_session_mark,
+    removed_key,
+)
+from raykeeper.logs import Log
+from raykeeper.storage.store import ObjectStore
+
+log = Log("raykeeper.history.catalog")
+
+HIDDEN_AFTER_SECONDS = 5.0
+"""So long a listing is believed: a session disappears from every server's lists within this time."""
+MOST_HIDDEN = 20_000
+"""Sessions under way that are hidden at once; a sweeper removes a few thousand at a time."""
+_REMEMBERED = 50_000
+
+
+class SessionRemoved(RaykeeperError):
+    """The session was removed, or is being removed, by a rule."""
+
+    def __init__(self, session: SessionId, at: datetime, rule: str, reason: str) -> None:
+        day = at.strftime("%Y-%m-%d %H:%M UTC")
+        super().__init__(f"session {session} was removed by retention on {day}, rule {rule!r}: {reason}")
+        self.session = session
+        self.at = at
+
+
+class Removals:
+    """Sessions that are not to be shown any more."""
+
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._under_way: frozenset[SessionId] = frozenset()
+        self._listed_at = float("-inf")
+        self._held: frozenset[SessionId] = frozenset()
+        self._held_listed_at = float("-inf")
+        self._seen: Bounded[SessionId, bool] = Bounded(_REMEMBERED)
+        """Sessions whose removal was once under way. Other caches may still have them."""
+
+    async def under_way(self) -> frozenset[SessionId]:
+        """Sessions that are hidden, as of seconds ago."""
+        if self._clock.steady() - self._listed_at >= HIDDEN_AFTER_SECONDS:
+            self._listed_at = self._clock.steady()
+            found = set[SessionId]()
+            async for stat in self._store.list(REMOVALS_PREFIX):
+                if (mark := parse_session_mark(stat.key)) is not None:
+                    found.add(mark.session)
+                    self._seen.put(mark.session, True)
+                if len(found) >= MOST_HIDDEN:
+                    break
+            self._under_way = frozenset(found)
+        return self._under_way
+
+    async def held(self) -> frozenset[SessionId]:
+        """Sessions that people hold, as of seconds ago, for lists to show."""
+        if self._clock.steady() - self._held_listed_at >= HIDDEN_AFTER_SECONDS:
+            self._held_listed_at = self._clock.steady()
+            found = set[SessionId]()
+            async for stat in self._store.list(HOLDS_PREFIX):
+                if (mark := parse_session_mark(stat.key)) is not None:
+                    found.add(mark.session)
+                if len(found) >= MOST_HIDDEN:
+                    break
+            self._held = frozenset(found)
+        return self._held
+
+    async def check(self, session: SessionId) -> None:
+        """Raises SessionRemoved for a session that is being removed, or that vanished while we looked."""
+        if session in await self.under_way() or session in self._seen:
+            await self.check_record(session)
+
+    async def check_record(self, session: SessionId) -> None:
+        """Raises SessionRemoved if the store says so; for sessions of which it has nothing else."""
+        try:
+            record = await find_record(self._store, removed_key(session), RemovedRecord)
+            if record is not None:
+                raise SessionRemoved(session, record.removed_at, record.rule, record.reason)
+            intent = await find_record(self._store, intent_key(session), RemovalIntent)
+        except DamagedRecord as exc:
+            log.warning("record of a removal cannot be read", session=str(session), cause=str(exc))
+            return
+        if intent is not None:
+            raise SessionRemoved(session, intent.decided_at, intent.rule, intent.reason)
+        self._seen.drop(session)
