@@ -239,9 +239,9 @@ def decode_day_facts(data: bytes) -> tuple[SessionFacts, ...]:
     except (zstandard.ZstdError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise DamagedFacts(str(exc)) from exc
     for one in facts:
-        times = (one.started_at, one.start_written, one.ended_at, one.last_written)
-        if not all(is_usable_time(time) for time in times if time is not None):
-            raise DamagedFacts(f"{one.id} has a time at which no clock can be")
+        for time in (one.started_at, one.ended_at, one.last_written):
+            if time is not None and not is_usable_time(time):
+                raise DamagedFacts(f"{one.id} has a time at which no clock can be")
     return facts
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from raykeeper.history.retention_policy import Outcome, RetentionPolicy, Rule, outcome_of
 from raykeeper.history.text import size_text
@@ -54,7 +55,7 @@ class Planner:
         if self._is_removable(facts):
             limit = rule.age_of(outcome_of(facts.outcome))
             if age_of(facts, self._now) >= limit:
-                return Removal(facts, rule.name, _too_old(facts, limit), limit)
+                return Removal(facts, rule.name, _too_old(outcome_of(facts.outcome), limit), limit)
             if reason := _too_many(facts, rule, kept):
                 return Removal(facts, rule.name, reason, self._policy.min_age)
         kept.sessions += 1
@@ -90,8 +91,9 @@ def age_of(facts: SessionFacts, now: datetime) -> timedelta:
     return now - max(filter(None, (facts.started_at, facts.ended_at, facts.last_written)))
 
 
-def _too_old(facts: SessionFacts, limit: timedelta) -> str:
-    return f"a session {_SAID[outcome_of(facts.outcome)]} is kept for {age_text(limit)}"
+@lru_cache(maxsize=1000)
+def _too_old(outcome: Outcome, limit: timedelta) -> str:
+    return f"a session {_SAID[outcome]} is kept for {age_text(limit)}"
 
 
 _SAID = {

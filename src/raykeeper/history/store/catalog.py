@@ -77,6 +77,9 @@ def _weight(summary: SessionSummary | None) -> int:
 
 _RECENT_SECONDS = 5.0  # how long a listing of the newest days is believed
 _OLDER_SECONDS = 60.0  # of days past, where only ends of long sessions are new
+_PATIENCE_SECONDS = 0.1
+"""A list waits so long for a newer listing of a day, where it has one that is a few seconds old."""
+_STALE_SECONDS = 30.0  # an older one than by this is not shown, however long the newer one takes
 _STARTED_SECONDS = 300.0  # a session does not start twice, but it may be deleted
 _RECENT_DAYS = 2
 _READ_AT_ONCE = 32
@@ -219,19 +222,33 @@ class Catalog:
                 self._folders_listed_at = self._clock.steady()
         return self._folders
 
+    async def _refresh(self, index: CatalogDay) -> None:
+        await index.refresh(self.store, self._reads)
+        index.listed_at = self._clock.steady()
+        if self._may_write:
+            is_past = index.day <= self._clock.now().astimezone(UTC).date() - _PAST_AFTER
+            self._may_write = await compact_if_allowed(index, self.store, is_past=is_past)
+
     async def _day(self, day: date, believed_seconds: float) -> CatalogDay:
         index = self._days.setdefault(day, CatalogDay(day))
         self._days.move_to_end(day)
-        async with index.lock:
-            if self._clock.steady() - index.listed_at >= believed_seconds:
-                await index.refresh(self.store, self._reads)
-                index.listed_at = self._clock.steady()
-                if self._may_write:
-                    is_past = day <= self._clock.now().astimezone(UTC).date() - _PAST_AFTER
-                    self._may_write = await compact_if_allowed(index, self.store, is_past=is_past)
+        age = self._clock.steady() - index.listed_at
+        if age >= believed_seconds:
+            if index.refreshing is None:
+                index.refreshing = asyncio.create_task(self._refresh(index), name=f"listing of {day}")
+                index.refreshing.add_done_callback(lambda done: _refreshed(index, done))
+            patience = _PATIENCE_SECONDS if age < believed_seconds + _STALE_SECONDS else None
+            for done in (await asyncio.wait({index.refreshing}, timeout=patience))[0]:
+                done.result()
         while sum(len(kept.entries) for kept in self._days.values()) > _REMEMBERED_SESSIONS and len(self._days) > 1:
             self._days.popitem(last=False)
         return index
+
+
+def _refreshed(index: CatalogDay, done: asyncio.Task[None]) -> None:
+    index.refreshing = None
+    if not done.cancelled() and (failure := done.exception()) is not None:  # whoever waited for it has raised it
+        log.warning("day of the catalog could not be listed", day=index.day.isoformat(), cause=str(failure))
 
 
 def _believed_seconds(rank: int) -> float:

@@ -6,6 +6,7 @@ What is under way is one short listing. What is done is looked up by the session
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 
 from raykeeper.clock import Clock
@@ -44,45 +45,53 @@ class SessionRemoved(RaykeeperError):
         self.at = at
 
 
+class _MarkedSessions:
+    """Sessions that have a mark under one prefix, as of seconds ago."""
+
+    def __init__(self, store: ObjectStore, clock: Clock, prefix: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._prefix = prefix
+        self._known: frozenset[SessionId] = frozenset()
+        self._listed_at = float("-inf")
+        self._listing = asyncio.Lock()
+
+    async def known(self) -> frozenset[SessionId]:
+        """Whoever asks meanwhile waits: nobody may see a list of before the first one."""
+        async with self._listing:
+            if self._clock.steady() - self._listed_at >= HIDDEN_AFTER_SECONDS:
+                found = set[SessionId]()
+                async for stat in self._store.list(self._prefix):
+                    if (mark := parse_session_mark(stat.key)) is not None:
+                        found.add(mark.session)
+                    if len(found) >= MOST_HIDDEN:
+                        break
+                self._known = frozenset(found)
+                self._listed_at = self._clock.steady()
+        return self._known
+
+
 class Removals:
-    """Sessions that are not to be shown any more."""
+    """Sessions that are not to be shown any more, and those that people hold."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self._store = store
-        self._clock = clock
-        self._under_way: frozenset[SessionId] = frozenset()
-        self._listed_at = float("-inf")
-        self._held: frozenset[SessionId] = frozenset()
-        self._held_listed_at = float("-inf")
+        self._removals = _MarkedSessions(store, clock, REMOVALS_PREFIX)
+        self._holds = _MarkedSessions(store, clock, HOLDS_PREFIX)
         self._seen: Bounded[SessionId, bool] = Bounded(_REMEMBERED)
         """Sessions whose removal was once under way. Other caches may still have them."""
 
     async def under_way(self) -> frozenset[SessionId]:
-        """Sessions that are hidden, as of seconds ago."""
-        if self._clock.steady() - self._listed_at >= HIDDEN_AFTER_SECONDS:
-            self._listed_at = self._clock.steady()
-            found = set[SessionId]()
-            async for stat in self._store.list(REMOVALS_PREFIX):
-                if (mark := parse_session_mark(stat.key)) is not None:
-                    found.add(mark.session)
-                    self._seen.put(mark.session, True)
-                if len(found) >= MOST_HIDDEN:
-                    break
-            self._under_way = frozenset(found)
-        return self._under_way
+        """Sessions that are hidden."""
+        found = await self._removals.known()
+        for session in found:
+            if session not in self._seen:
+                self._seen.put(session, True)
+        return found
 
     async def held(self) -> frozenset[SessionId]:
-        """Sessions that people hold, as of seconds ago, for lists to show."""
-        if self._clock.steady() - self._held_listed_at >= HIDDEN_AFTER_SECONDS:
-            self._held_listed_at = self._clock.steady()
-            found = set[SessionId]()
-            async for stat in self._store.list(HOLDS_PREFIX):
-                if (mark := parse_session_mark(stat.key)) is not None:
-                    found.add(mark.session)
-                if len(found) >= MOST_HIDDEN:
-                    break
-            self._held = frozenset(found)
-        return self._held
+        """Sessions that people hold, for lists to show."""
+        return await self._holds.known()
 
     async def check(self, session: SessionId) -> None:
         """Raises SessionRemoved for a session that is being removed, or that vanished while we looked."""
