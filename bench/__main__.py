@@ -39,6 +39,7 @@ BENCHMARKS: Mapping[str, str] = {
     "history_reading": "2 min",
     "curves": "4 min",
     "lists": "3 min",
+    "retention": "4 min",
     "pages": "4 min",
     "timeline": "4 min",
     "search": "2 min",

@@ -11,12 +11,13 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from fuzz.fuzzing import walk
+from raykeeper.history.checked_yaml import FileMistake
 from raykeeper.history.errors import InvalidQuery, Unanswerable
 from raykeeper.history.http.ray_api.state_query import parse_state_query, to_condition, typed_filters
 from raykeeper.history.http.ray_api.tasks import COLUMNS
 from raykeeper.history.ingest.manifests import parse_manifest
 from raykeeper.history.logs.names import PATTERN_LIMIT, InvalidPattern, matching_names
-from raykeeper.history.prices import NodeFacts, NodeHoursUsed, PriceListError, parse_price_list
+from raykeeper.history.prices import NodeFacts, NodeHoursUsed, parse_price_list
 from raykeeper.layout.compacted import DamagedCompaction, decode_compacted
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logindexes import DamagedLogIndexes, decode_log_indexes
@@ -117,7 +118,7 @@ def test_any_price_list_is_taken_or_refused() -> None:
     def read(data: bytes) -> None:
         try:
             prices = parse_price_list(data)
-        except PriceListError:
+        except FileMistake:
             return
         price = prices.of_node(NodeFacts("team-a", "c", {"zone": "a"}))
         cost = price.cost(NodeHoursUsed(1, 1, 1, {"H100": 1})) if price else {}

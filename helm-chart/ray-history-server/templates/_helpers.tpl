@@ -104,6 +104,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with (.Values.kubernetesFacts).namespaces }}
 - --kubernetes-namespaces={{ join "," . }}
 {{- end }}
+{{- if .Values.retention }}
+- --retention=/etc/raykeeper/retention/retention.yaml
+{{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
@@ -137,7 +140,11 @@ metadata:
     {{- if and (.Values.history).CloudRoleName (not (.Values.history).OIDCProviderARN) }}
     pod-identity.alibabacloud.com/injection: "on"
     {{- end }}
-  {{- with .Values.annotations }}
+  {{- $annotations := default dict .Values.annotations }}
+  {{- with .Values.retention }}
+  {{- $annotations = merge dict $annotations (dict "raykeeper.io/retention" (toYaml . | sha256sum | trunc 16)) }}
+  {{- end }}
+  {{- with $annotations }}
   annotations: {{- include "raykeeper.texts" . | nindent 4 }}
   {{- end }}
 spec:
@@ -163,6 +170,11 @@ spec:
     - name: token
       secret:
         secretName: {{ include "ray-history-server.tokenSecret" . }}
+    {{- end }}
+    {{- if .Values.retention }}
+    - name: retention
+      configMap:
+        name: {{ include "ray-history-server.fullname" . }}-retention
     {{- end }}
     {{- if include "ray-history-server.mountsRole" . }}
     - name: rrsa-oidc-token
@@ -203,6 +215,11 @@ spec:
         {{- if eq (include "ray-history-server.authMode" .) "token" }}
         - name: token
           mountPath: /var/run/raykeeper
+          readOnly: true
+        {{- end }}
+        {{- if .Values.retention }}
+        - name: retention
+          mountPath: /etc/raykeeper/retention
           readOnly: true
         {{- end }}
         {{- if include "ray-history-server.mountsRole" . }}

@@ -21,6 +21,7 @@ from raykeeper.cli import (
     logs,
     operator,
     report,
+    retaining,
     securityproxy,
     submitter,
 )
@@ -42,6 +43,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Keep a store": {
         "import": "bring sessions of a KubeRay bucket, or of a disk",
         "delete": "remove sessions for good",
+        "retention": "say which sessions are too old, or remove them",
+        "hold": "keep a session, whatever its age",
+        "release": "let a held session go when its time comes",
     },
     "Programs that pods run": {
         "operator": "reconcile RayClusters, RayJobs and RayServices",
@@ -90,6 +94,7 @@ crds.register(app)
 charts.register(app)
 importing.register(app)
 deleting.register(app)
+retaining.register(app)
 
 
 def _show_version(is_wanted: bool) -> None:

@@ -30,6 +30,9 @@ def delete(
     namespace: Annotated[str | None, typer.Option(help="With `--older-than`: only sessions of this namespace.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
+    even_held: Annotated[
+        bool, typer.Option("--even-held", help="Delete sessions that somebody holds, too, and their holds.")
+    ] = False,
 ) -> None:
     """Remove sessions from a store for good: events, logs, tables and their entries in the list.
 
@@ -41,5 +44,5 @@ def delete(
         if not yes:
             typer.confirm(f"Delete {sessions} session(s) for good?", abort=True)
 
-    order = DeleteOrder(store, session or "", older_than or "", namespace or "", dry_run)
+    order = DeleteOrder(store, session or "", older_than or "", namespace or "", dry_run, even_held)
     run_delete(order, typer.echo, confirm)

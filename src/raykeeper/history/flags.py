@@ -191,6 +191,12 @@ _OURS = (
         variable="RAYKEEPER_PRICE_LIST",
     ),
     Flag(
+        "retention",
+        "YAML or JSON file that says how long sessions are kept, by namespace, outcome, number and size; others are "
+        "removed. Default: nothing is removed.",
+        variable="RAYKEEPER_RETENTION",
+    ),
+    Flag(
         "kubernetes-facts",
         "Record pod states and Events of Ray clusters, such as why a pod was killed: on, off, or auto "
         "(in a pod with a service account, and with --kubeconfig).",

@@ -6,10 +6,11 @@ import asyncio
 import ctypes
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvloop
 from prometheus_client import CollectorRegistry
@@ -28,6 +29,9 @@ from raykeeper.history.query.cache import ResponseCache
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.database import Database, DatabaseSettings
 from raykeeper.history.query.history import History
+from raykeeper.history.retention.metrics import RetentionMetrics
+from raykeeper.history.retention.sweeper import SweepLoop
+from raykeeper.history.retention_policy import RetentionPolicy
 from raykeeper.history.samples.store import SampleStore
 from raykeeper.history.settings import HistorySettings, HistoryStoreSettings, KubernetesSettings
 from raykeeper.history.store.background_look import BackgroundLooks
@@ -48,6 +52,7 @@ from raykeeper.storage.settings.urls import parse_store_url
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGE_BYTES = 256 * 1024
 _KEPT_BYTES = 1 << 20
+_SWEEP_END_SECONDS = 5.0
 _ARENAS = 2  # one for each thread that ever allocated, at most eight a core, by default
 
 
@@ -94,10 +99,13 @@ async def _answer(
 ) -> None:
     async with AsyncExitStack() as stack:
         history = await stack.enter_async_context(open_history(settings, store, folder))
+        sweeps = _sweeps(settings.retention, store, history)
         if is_wanted(settings.kubernetes, environment):
-            await stack.enter_async_context(_observing(settings, store, environment, history.metrics.registry))
+            await stack.enter_async_context(_observing(settings, store, environment, history.metrics.registry, sweeps))
             presence = await stack.enter_async_context(_presence(settings, environment))
             history = replace(history, presence=presence)
+        elif sweeps is not None:
+            await stack.enter_async_context(_sweeping(sweeps))
         dashboard = find_dashboard(settings.dashboard_dir)
         authenticator = await stack.enter_async_context(
             open_authenticator(settings.access, settings.kubernetes, environment, history.catalog.store, history.clock)
@@ -139,6 +147,7 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
             cache=cache,
             samples=samples,
             prices=settings.prices,
+            retention=settings.retention,
             clock=clock,
             looks=BackgroundLooks(clock),
         )
@@ -161,13 +170,44 @@ def _finisher(summaries: SummaryWriter, logs: LogStore, samples: SampleStore) ->
     return finish
 
 
+Sweeps = Callable[[Callable[[], bool]], Coroutine[Any, Any, None]]
+"""Sweeps the store for as long as it is not cancelled; given whether this replica leads."""
+
+
+def _sweeps(policy: RetentionPolicy | None, store: StoreSettings, history: History) -> Sweeps | None:
+    """Retention of the bare store: what lies in KubeRay's layout is not seen by it, and stays."""
+    if policy is None:
+        return None
+    metrics, name = RetentionMetrics(history.metrics.registry), f"retention of {socket.gethostname()}"
+
+    async def sweep(may_lead: Callable[[], bool]) -> None:
+        await SweepLoop(open_store(store), history.clock, policy, name, metrics, may_lead).run()
+
+    return sweep
+
+
+@asynccontextmanager
+async def _sweeping(sweeps: Sweeps) -> AsyncIterator[None]:
+    """Where no Kubernetes elects a leader, replicas agree by claims in the store alone."""
+    task = asyncio.create_task(sweeps(lambda: True), name="retention")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task}, timeout=_SWEEP_END_SECONDS)
+
+
 def _observing(
-    settings: HistorySettings, store: StoreSettings, environment: Mapping[str, str], registry: CollectorRegistry
+    settings: HistorySettings,
+    store: StoreSettings,
+    environment: Mapping[str, str],
+    registry: CollectorRegistry,
+    sweeps: Sweeps | None,
 ) -> AbstractAsyncContextManager[None]:
     # Imported here because a client of Kubernetes costs 10 MB, which a server elsewhere need not pay.
     from raykeeper.history.observer.leader import observing
 
-    return observing(settings.kubernetes, store, environment, registry)
+    return observing(settings.kubernetes, store, environment, registry, sweeps)
 
 
 def _presence(settings: HistorySettings, environment: Mapping[str, str]) -> AbstractAsyncContextManager[Presence]:

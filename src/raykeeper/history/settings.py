@@ -8,6 +8,7 @@ from typing import Literal
 
 from raykeeper.history.access_rules import AccessRules
 from raykeeper.history.prices import PriceList
+from raykeeper.history.retention_policy import RetentionPolicy
 from raykeeper.logs import LogSettings
 from raykeeper.oidc.settings import OidcSettings
 
@@ -142,6 +143,8 @@ class HistorySettings:
     """Metrics of past sessions."""
     prices: PriceList | None = None
     """What resources cost an hour (the file of `--price-list`, `RAYKEEPER_PRICE_LIST`); None shows no cost."""
+    retention: RetentionPolicy | None = None
+    """How long sessions are kept (the file of `--retention`, `RAYKEEPER_RETENTION`); None removes nothing."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     """What Kubernetes says about Ray clusters."""
     logs: LogSettings = field(default_factory=LogSettings)

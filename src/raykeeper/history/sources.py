@@ -13,6 +13,7 @@ from raykeeper.errors import Misconfigured
 from raykeeper.history.access_sources import read_access
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
 from raykeeper.history.prices import PriceList, read_price_list
+from raykeeper.history.retention_policy import RetentionPolicy, read_retention_policy
 from raykeeper.history.settings import (
     AccessSettings,
     AuthMode,
@@ -54,6 +55,7 @@ def read_settings(
         cache=_cache(sources),
         grafana=_grafana(sources.variables),
         prices=sources.read("price-list", _parse_price_list, None),
+        retention=sources.read("retention", _parse_retention, None),
         kubernetes=_kubernetes(sources),
         logs=read_log_settings(sources),
         ignored=tuple(f"--{name}" for name in WITHOUT_EFFECT if name in sources.given),
@@ -137,6 +139,11 @@ def _parse_names(setting: str, text: str) -> tuple[str, ...]:
 def _parse_price_list(setting: str, text: str) -> PriceList | None:
     path = parse_optional_path(setting, text)
     return read_price_list(setting, path) if path else None
+
+
+def _parse_retention(setting: str, text: str) -> RetentionPolicy | None:
+    path = parse_optional_path(setting, text)
+    return read_retention_policy(setting, path) if path else None
 
 
 def _parse_listener(setting: str, text: str) -> str:

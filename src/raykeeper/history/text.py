@@ -140,3 +140,12 @@ def ago_in_words(age: timedelta) -> str:
         if age >= unit:
             return f"{age // unit}{_UNBROKEN}{name} ago"
     return "just now"
+
+
+def size_text(size: float) -> str:
+    """Bytes as people read them, in powers of a thousand."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} PB"

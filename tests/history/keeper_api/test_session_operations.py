@@ -39,6 +39,7 @@ async def test_a_session_is_told_with_its_state_owner_and_path(scene: Scene) -> 
         "headline": None,
         "jobs": None,
         "failed_jobs": 0,
+        "is_held": False,
         "path": f"{session_url()}/",
     }
     listed = await ask(scene.app, SESSIONS)

@@ -14,10 +14,12 @@ from datetime import date, datetime, timedelta
 
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.errors import Misconfigured, RaykeeperError
+from raykeeper.history.retention.holds import find_hold
 from raykeeper.history.store.kuberay.places import KubeRayPlaces
 from raykeeper.history.urls import parse_session_name
 from raykeeper.layout.compacted import parse_compacted_key
 from raykeeper.layout.keys import CATALOG_PREFIX, KUBE_FOLDER, SessionId, parse_catalog_key
+from raykeeper.layout.retention import Hold, hold_key
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.urls import parse_store_url
 from raykeeper.storage.store import ObjectStat, ObjectStore
@@ -71,6 +73,15 @@ class Doomed:
         return f"{self.session}: {objects} objects, {self.size / 1e6:.1f} MB"
 
 
+class SessionHeld(RaykeeperError):
+    """Somebody wants the session to stay."""
+
+    def __init__(self, session: SessionId, found: Hold) -> None:
+        who = f" by {found.by}" if found.by else ""
+        why = f" ({found.reason})" if found.reason else ""
+        super().__init__(f"session {session} is held{who}{why}: release it first, or give --even-held")
+
+
 class Deletion:
     """Finds what belongs to sessions, and deletes it."""
 
@@ -106,10 +117,15 @@ class Deletion:
             if doomed.written_at is not None and doomed.written_at < limit:
                 yield doomed
 
+    async def find_hold(self, session: SessionId) -> Hold | None:
+        """What holds the session, if anything does."""
+        return await find_hold(self._store, session)
+
     async def delete(self, doomed: Doomed) -> None:
         """Remove it all. May be interrupted at any moment and repeated."""
         await self._delete_all(doomed.data)
         await self._delete_all(doomed.entries)
+        await self._store.delete(hold_key(doomed.session))
         days = {facts.day for stat in doomed.entries if (facts := parse_catalog_key(stat.key))}
         await self._delete_all([stat for day in sorted(days) for stat in self._compactions.pop(day, ())])
 
@@ -138,6 +154,8 @@ class DeleteOrder:
     older_than: str = ""
     namespace: str = ""
     is_dry_run: bool = False
+    even_held: bool = False
+    """Also what somebody holds."""
 
 
 def run_delete(
@@ -153,6 +171,12 @@ def run_delete(
 async def _run(order: DeleteOrder, deletion: Deletion, say: Say, confirm: Callable[[int], None]) -> None:
     sessions: list[SessionId] = []
     async for doomed in _doomed(order, deletion):
+        found = None if order.even_held else await deletion.find_hold(doomed.session)
+        if found is not None and order.session:
+            raise SessionHeld(doomed.session, found)
+        if found is not None:
+            say(f"{doomed.session}: is held, and stays")
+            continue
         say(str(doomed))
         sessions.append(doomed.session)  # not its objects: there may be millions in all
     if not sessions:
@@ -161,6 +185,8 @@ async def _run(order: DeleteOrder, deletion: Deletion, say: Say, confirm: Callab
         return
     confirm(len(sessions))
     for session in sessions:
+        if not order.even_held and (found := await deletion.find_hold(session)):
+            raise SessionHeld(session, found)
         await deletion.delete(await deletion.find(session))
         say(f"{session}: deleted")
 

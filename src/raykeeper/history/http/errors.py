@@ -12,6 +12,7 @@ from raykeeper.errors import RaykeeperError, Unavailable
 from raykeeper.history.errors import InvalidQuery, LogUnknown, Unanswerable
 from raykeeper.history.http.responses import refused_response, text_response, trouble_response
 from raykeeper.history.ingest.sessions import SessionMissing
+from raykeeper.history.store.removals import SessionRemoved
 from raykeeper.storage.errors import ObjectMissing, StoreRefused
 
 RETRY_SECONDS = 5
@@ -23,6 +24,7 @@ class NoSession(RaykeeperError):
 
 _STATUS: tuple[tuple[type[RaykeeperError], int], ...] = (
     (SessionMissing, 404),
+    (SessionRemoved, 410),
     (NoSession, 400),
     (ObjectMissing, 404),
     (Unavailable, 503),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
@@ -42,13 +42,24 @@ def lease_name(store: StoreSettings, namespaces: Iterable[str]) -> str:
     return f"raykeeper-history-{hashlib.blake2b(place.encode(), digest_size=5).hexdigest()}"
 
 
+WhileLeading = Callable[[Callable[[], bool]], Coroutine[Any, Any, None]]
+"""Other work of whoever leads; it is given whether that still holds, runs until it is cancelled and never fails."""
+
+
 class Leading:
     """A candidate for the observers' Lease, for as long as the program runs."""
 
-    def __init__(self, services: ObserverServices, lease: ObjectKey, election: ElectionSettings | None = None) -> None:
+    def __init__(
+        self,
+        services: ObserverServices,
+        lease: ObjectKey,
+        election: ElectionSettings | None = None,
+        also: WhileLeading | None = None,
+    ) -> None:
         self._services = services
         self._lease = lease
         self._election = election or ElectionSettings()
+        self._also = also
         self._failures = 0
 
     async def run(self) -> None:
@@ -94,21 +105,41 @@ class Leading:
         async def lead() -> None:
             lease = await services.kube.get(LEASES, self._lease)
             self._failures = 0
-            await Observer(services, lease["metadata"]["uid"], lambda: elector.fence.is_open).run()
+            async with _beside(self._also, lambda: elector.fence.is_open):
+                await Observer(services, lease["metadata"]["uid"], lambda: elector.fence.is_open).run()
 
         await elector.run(lead)
 
 
+@asynccontextmanager
+async def _beside(work: WhileLeading | None, may_write: Callable[[], bool]) -> AsyncIterator[None]:
+    """Have the work done while this is entered."""
+    if work is None:
+        yield
+        return
+    task = asyncio.create_task(work(may_write), name="beside the observer")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task}, timeout=_BESIDE_SECONDS)
+
+
+_BESIDE_SECONDS = 2.0  # of the eight that the election gives the work to end; writes of its own are harmless later
 END_SECONDS = 9.0  # for the last facts (4), the election's own (5); Kubernetes gives a pod 30 in all
 
 
 @asynccontextmanager
 async def observing(
-    settings: KubernetesSettings, store: StoreSettings, environment: Mapping[str, str], registry: CollectorRegistry
+    settings: KubernetesSettings,
+    store: StoreSettings,
+    environment: Mapping[str, str],
+    registry: CollectorRegistry,
+    also: WhileLeading | None = None,
 ) -> AsyncIterator[None]:
     """An observer that runs while this is entered. Raises `Misconfigured` where the API server cannot be found."""
     connection = await load_connection(settings.kubeconfig, environment=environment)
-    task = asyncio.create_task(_observe(settings, store, connection, registry), name="observer of kubernetes")
+    task = asyncio.create_task(_observe(settings, store, connection, registry, also), name="observer of kubernetes")
     try:
         yield
     finally:
@@ -117,7 +148,11 @@ async def observing(
 
 
 async def _observe(
-    settings: KubernetesSettings, store: StoreSettings, connection: Connection, registry: CollectorRegistry
+    settings: KubernetesSettings,
+    store: StoreSettings,
+    connection: Connection,
+    registry: CollectorRegistry,
+    also: WhileLeading | None,
 ) -> None:
     kube_metrics, clock = KubeMetrics(registry), SystemClock()
     lease = ObjectKey(settings.lease_namespace or connection.namespace, lease_name(store, settings.namespaces))
@@ -126,4 +161,4 @@ async def _observe(
         services = ObserverServices(
             kube, open_store(store), clock, kube_metrics, ObserverMetrics(registry), settings.namespaces
         )
-        await Leading(services, lease).run()
+        await Leading(services, lease, also=also).run()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import msgspec
+
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import SessionMissing
@@ -13,6 +15,8 @@ from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.prices import PriceList
 from raykeeper.history.query.cache import ResponseCache
 from raykeeper.history.query.context import ClusterFacts, Database, SessionContext
+from raykeeper.history.retention.usage import read_usage
+from raykeeper.history.retention_policy import RetentionPolicy
 from raykeeper.history.samples.store import SampleStore
 from raykeeper.history.settings import AccessSettings, GrafanaSettings
 from raykeeper.history.store.background_look import BackgroundLooks
@@ -22,6 +26,7 @@ from raykeeper.history.store.live_sessions import LiveSessions, Presence
 from raykeeper.history.urls import LATEST
 from raykeeper.history.visibility import EVERYTHING, Visibility
 from raykeeper.layout.keys import SessionId
+from raykeeper.layout.retention import Usage
 
 
 class Sessions(Protocol):
@@ -46,6 +51,8 @@ class History:
     cache: ResponseCache = field(default_factory=ResponseCache)
     samples: SampleStore | None = None
     prices: PriceList | None = None
+    retention: RetentionPolicy | None = None
+    """How long sessions are kept; None where this server removes nothing."""
     presence: Presence | None = None
     """Tells which RayClusters are gone; None where there is no Kubernetes to ask."""
     clock: Clock = field(default_factory=SystemClock)
@@ -72,6 +79,14 @@ class History:
     @property
     def live(self) -> LiveSessions:
         return LiveSessions(self.catalog, self.heartbeats, self.presence)
+
+    async def storage_usage(self) -> Usage | None:
+        """What each namespace has in the store, by the last sweep; None where retention never ran."""
+        usage, visibility = await read_usage(self.catalog.store), self.visibility
+        if usage is None or visibility.is_everything:
+            return usage
+        visible = tuple(one for one in usage.namespaces if visibility.sees(one.namespace))
+        return msgspec.structs.replace(usage, namespaces=visible, others=None, left_out=0)
 
     async def open(self, session: SessionId) -> SessionContext:
         """The session and the means to read it. Raises SessionMissing."""

@@ -17,6 +17,7 @@ from raykeeper.history.bounded import Bounded
 from raykeeper.history.store.catalog_day import CatalogDay, compact_if_allowed
 from raykeeper.history.store.catalog_entries import CatalogEntry, Order, Page, Place, SessionFilter, end_of_day
 from raykeeper.history.store.records import DamagedRecord, find_record, find_session_record
+from raykeeper.history.store.removals import Removals
 from raykeeper.history.store.unstarted import UnstartedClusters
 from raykeeper.history.store.unstarted_rayjobs import UnstartedRayJobs
 from raykeeper.history.store.visible_store import VisibleStore
@@ -79,6 +80,9 @@ def _weight(summary: SessionSummary | None) -> int:
 
 _RECENT_SECONDS = 5.0  # how long a listing of the newest days is believed
 _OLDER_SECONDS = 60.0  # of days past, where only ends of long sessions are new
+_PATIENCE_SECONDS = 0.1
+"""A list waits so long for a newer listing of a day, where it has one that is a few seconds old."""
+_STALE_SECONDS = 30.0  # an older one than by this is not shown, however long the newer one takes
 _STARTED_SECONDS = 300.0  # a session does not start twice, but it may be deleted
 _RECENT_DAYS = 2
 _READ_AT_ONCE = 32
@@ -96,6 +100,8 @@ class Catalog:
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self.store = store
         """Objects beside the catalog's own; those of other namespaces are not in it."""
+        self.removals = Removals(store, clock)
+        """Sessions that are being removed: they are in no list, although the catalog has them."""
         self.summaries = Summaries(store)
         """What became of the jobs of sessions that were read to their end."""
         self.unstarted = UnstartedClusters(store, clock)
@@ -111,6 +117,7 @@ class Catalog:
         """
         view = copy(self)
         view.store = VisibleStore(self.store, visibility)
+        view.removals = self.removals.seen_by(visibility)
         view.unstarted = self.unstarted.seen_by(visibility)
         view.unstarted_rayjobs = self.unstarted_rayjobs.seen_by(visibility)
         view._visibility = visibility
@@ -125,11 +132,13 @@ class Catalog:
     ) -> Page:
         """The first sessions of those wanted, or those next to a place in the list."""
         found, unreadable, looked_at = list[CatalogEntry](), 0, 0
+        hidden = await self.removals.under_way()
         async for day in self._index.days_in(order, after, wanted):
             unreadable += day.unreadable_in(self._visibility)
             entries = day.entries if order == "newest" else reversed(day.entries)
             ahead = [entry for entry in entries if after is None or entry.place.is_behind(after, order)]
-            found += filter(wanted.matches, self._visible(ahead))
+            visible = filter(wanted.matches, self._visible(ahead))
+            found += [entry for entry in visible if not (hidden and entry.id in hidden)]
             looked_at += len(ahead)
             if len(found) > limit:
                 return Page(tuple(found[:limit]), found[limit - 1].place, unreadable)
@@ -145,7 +154,7 @@ class Catalog:
     async def find(self, session: SessionId) -> CatalogEntry | None:
         """The entry of one session; None for one that is not in the list."""
         started_at = await self._started_at(session)
-        if started_at is None:
+        if started_at is None or session in await self.removals.under_way():
             return None
         day = await self._index.day(started_at.astimezone(UTC).date(), _RECENT_SECONDS)
         return next((entry for entry in day.entries if entry.id == session), None)
@@ -154,10 +163,12 @@ class Catalog:
         """The newest session that was made for a RayJob or RayService."""
         if not self._visibility.sees(namespace):
             return None
+        hidden = await self.removals.under_way()
         async for day in self._index.days_from(None):
             for entry in day.entries:
                 start = entry.start
-                if (start.namespace, start.owner_kind.lower(), start.owner_name) == (namespace, kind, name):
+                is_owners = (start.namespace, start.owner_kind.lower(), start.owner_name) == (namespace, kind, name)
+                if is_owners and entry.id not in hidden:
                     return entry
         return None
 
@@ -166,19 +177,23 @@ class Catalog:
         if not self._visibility.sees(namespace):
             return None
         folders = await self.store.list_folders(cluster_prefix(namespace, cluster))
-        ids = [SessionId(namespace, cluster, name) for folder in folders if (name := _name(folder))]
+        hidden = await self.removals.under_way()
+        named = (SessionId(namespace, cluster, name) for folder in folders if (name := _name(folder)))
+        ids = [id_ for id_ in named if id_ not in hidden]
         starts = await asyncio.gather(*(self._started_at(id_) for id_ in ids))
         known = [Place(start, id_) for start, id_ in zip(starts, ids, strict=True) if start]
         return max(known).id if known else None
 
     async def is_known(self, session: SessionId) -> bool:
-        """Whether the store has anything of this session."""
+        """Whether the store has anything of this session. Raises SessionRemoved for one that was removed."""
         if session.session == KUBE_FOLDER or not self._visibility.sees(session.namespace):
             return False
+        await self.removals.check(session)
         if await self._started_at(session):
             return True
         async for _ in self.store.list(session.prefix):
             return True
+        await self.removals.check_record(session)
         return False
 
     async def _started_at(self, session: SessionId) -> datetime | None:
@@ -245,19 +260,33 @@ class _Index:
                 self._folders_listed_at = self._clock.steady()
         return self._folders
 
+    async def _refresh(self, index: CatalogDay) -> None:
+        await index.refresh(self._store, self._reads)
+        index.listed_at = self._clock.steady()
+        if self._may_write:
+            is_past = index.day <= self._clock.now().astimezone(UTC).date() - _PAST_AFTER
+            self._may_write = await compact_if_allowed(index, self._store, is_past=is_past)
+
     async def day(self, day: date, believed_seconds: float) -> CatalogDay:
         index = self._days.setdefault(day, CatalogDay(day))
         self._days.move_to_end(day)
-        async with index.lock:
-            if self._clock.steady() - index.listed_at >= believed_seconds:
-                await index.refresh(self._store, self._reads)
-                index.listed_at = self._clock.steady()
-                if self._may_write:
-                    is_past = day <= self._clock.now().astimezone(UTC).date() - _PAST_AFTER
-                    self._may_write = await compact_if_allowed(index, self._store, is_past=is_past)
+        age = self._clock.steady() - index.listed_at
+        if age >= believed_seconds:
+            if index.refreshing is None:
+                index.refreshing = asyncio.create_task(self._refresh(index), name=f"listing of {day}")
+                index.refreshing.add_done_callback(lambda done: _refreshed(index, done))
+            patience = _PATIENCE_SECONDS if age < believed_seconds + _STALE_SECONDS else None
+            for done in (await asyncio.wait({index.refreshing}, timeout=patience))[0]:
+                done.result()
         while sum(len(kept.entries) for kept in self._days.values()) > _REMEMBERED_SESSIONS and len(self._days) > 1:
             self._days.popitem(last=False)
         return index
+
+
+def _refreshed(index: CatalogDay, done: asyncio.Task[None]) -> None:
+    index.refreshing = None
+    if not done.cancelled() and (failure := done.exception()) is not None:  # whoever waited for it has raised it
+        log.warning("day of the catalog could not be listed", day=index.day.isoformat(), cause=str(failure))
 
 
 def _believed_seconds(rank: int) -> float:

@@ -64,19 +64,22 @@ class CatalogDay:
     unreadable: Counter[str] = field(default_factory=Counter)
     """By namespace."""
     listed_at: float = float("-inf")
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    refreshing: asyncio.Task[None] | None = None
+    """The look at the store that is under way."""
     _read: dict[str, _Read] = field(default_factory=dict)
     _summaries: dict[SessionId, ObjectStat] = field(default_factory=dict)
+    _keys: dict[str, CatalogKey] = field(default_factory=dict)
+    """Of the last listing, with what they say: to find that out again costs most of a listing of thousands."""
     _compactions: list[ObjectStat] = field(default_factory=list)
     _singly: int = 0
     """Objects that no compaction had."""
 
     async def refresh(self, store: ObjectStore, reads: asyncio.Semaphore) -> None:
         """List the day and read what is new in it."""
-        listing = _Listing()
+        listing = _Listing(self._keys)
         async for stat in store.list(catalog_day_prefix(self.day)):
             listing.add(stat)
-        self._compactions = listing.compactions
+        self._compactions, self._keys = listing.compactions, listing.keys
         wanted, summaries = listing.wanted, listing.summaries
         new = self._news(wanted)
         is_same = not new and wanted.keys() == self._read.keys() and summaries == self._summaries
@@ -157,7 +160,9 @@ async def compact_if_allowed(day: CatalogDay, store: ObjectStore, *, is_past: bo
 class _Listing:
     """What a listing of the day shows: starts and ends by their keys, and summaries by their sessions."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[str, CatalogKey]) -> None:
+        self._known = known
+        self.keys: dict[str, CatalogKey] = {}
         self.wanted: dict[str, _Listed] = {}
         self.summaries: dict[SessionId, ObjectStat] = {}
         self.compactions: list[ObjectStat] = []
@@ -166,9 +171,11 @@ class _Listing:
         self._of_namespace: Counter[str] = Counter()
 
     def add(self, stat: ObjectStat) -> None:
-        if parse_compacted_key(stat.key):
+        facts = self._known.get(stat.key)
+        if facts is None and parse_compacted_key(stat.key):
             self.compactions.append(stat)
-        elif (facts := parse_catalog_key(stat.key)) is not None:
+        elif (facts := facts or parse_catalog_key(stat.key)) is not None:
+            self.keys[stat.key] = facts
             self._of_namespace[facts.session.namespace] += 1
             if self._of_namespace[facts.session.namespace] > MOST_OF_NAMESPACE or len(self.wanted) >= MOST_OF_DAY:
                 self.left_out[facts.session.namespace] += 1

@@ -32,6 +32,8 @@ class SessionRow:
     life: SessionState
     summary: SessionSummary | None = None
     """How it went; None where nobody has read it to its end yet."""
+    is_held: bool = False
+    """Somebody holds it: it is not removed, whatever its age."""
 
     @property
     def state(self) -> State:
@@ -81,7 +83,8 @@ class SessionList:
         return await self._heartbeats.state(entry.id, entry.start.head_node_id)
 
     async def row_of(self, entry: CatalogEntry) -> SessionRow:
-        return SessionRow(entry, await self.state_of(entry), await self._catalog.summaries.find(entry))
+        is_held = entry.id in await self._catalog.removals.held()
+        return SessionRow(entry, await self.state_of(entry), await self._catalog.summaries.find(entry), is_held)
 
     async def _with_states(self, entries: tuple[CatalogEntry, ...]) -> list[SessionRow]:
         looks = asyncio.Semaphore(_LOOKS_AT_ONCE)

@@ -10,13 +10,14 @@ from raykeeper.history.visibility import Visibility
 from raykeeper.layout.failure_notes import NOTES_PREFIX
 from raykeeper.layout.keys import CATALOG_PREFIX, DATA_PREFIX, RAYJOBS_PREFIX, VERSION, parse_catalog_key
 from raykeeper.layout.names import from_segment
+from raykeeper.layout.retention import USAGE_KEY
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import OBJECT_LIMIT_BYTES, Names, ObjectStat, ObjectStore, ObjectTail
 
 _BY_NAMESPACE: Final = (DATA_PREFIX, RAYJOBS_PREFIX)
 """The name of a namespace follows."""
-_OF_ALL: Final = (NOTES_PREFIX, f"{VERSION}/clock/")
-"""About no namespace. Whoever reads a note decides by what it says who may see it."""
+_OF_ALL: Final = (NOTES_PREFIX, USAGE_KEY, f"{VERSION}/clock/")
+"""About no namespace, or several. Whoever reads a note or the usage decides by what it says who may see it."""
 
 
 class VisibleStore(ObjectStore):

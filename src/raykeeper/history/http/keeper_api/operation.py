@@ -30,6 +30,7 @@ WORDS = {
     401: "No token was shown, and this server wants one.",
     403: "The token that was shown is not the right one, or the server was called by a foreign name.",
     404: "There is no such session, cluster or job.",
+    410: "The session was removed by retention; the sentence says when and by which rule.",
     405: "Operations answer GET and HEAD alone.",
     500: "An internal error of the server; its log has the details.",
     502: "The store refused what was asked of it.",

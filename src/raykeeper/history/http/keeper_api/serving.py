@@ -27,6 +27,7 @@ from raykeeper.history.http.keeper_api.overview import OVERVIEW_OPERATIONS, REPO
 from raykeeper.history.http.keeper_api.rayjobs import RAYJOB_OPERATIONS
 from raykeeper.history.http.keeper_api.search import SEARCH_OPERATIONS
 from raykeeper.history.http.keeper_api.sessions import SESSION_OPERATIONS
+from raykeeper.history.http.keeper_api.storage import STORAGE_OPERATIONS
 from raykeeper.history.http.keeper_api.timeline import TIMELINE_OPERATIONS
 from raykeeper.history.http.responses import json_response
 from raykeeper.history.query.history import History
@@ -44,6 +45,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *CURVE_OPERATIONS,
     *TIMELINE_OPERATIONS,
     *SEARCH_OPERATIONS,
+    *STORAGE_OPERATIONS,
 )
 
 

@@ -59,6 +59,7 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     headline: Annotated[HeadlineSummary | None, Meta(description="What its report says first, if something failed.")]
     jobs: Annotated[int | None, Meta(description="How many jobs it had; null where that is not known yet.")]
     failed_jobs: Annotated[int, Meta(description="Of these, how many failed.")]
+    is_held: Annotated[bool, Meta(description="Somebody holds it: retention does not remove it.")] = False
     path: Annotated[str, Meta(description="Of the session's pages on this server; the Ray dashboard is there.")]
 
 
@@ -81,6 +82,7 @@ async def get_session(call: Call[NoQuery]) -> ListedSession:
     session = await call.session()
     entry = await call.history.catalog.find(session)
     if entry is None:
+        await call.history.catalog.removals.check_record(session)
         raise SessionMissing(session)
     lists = SessionList(call.history.catalog, call.history.heartbeats)
     return listed_session(await lists.row_of(entry))
@@ -126,6 +128,7 @@ def listed_session(row: SessionRow) -> ListedSession:
         headline=masked_value(summary.headline) if summary else None,
         jobs=len(summary.jobs) + summary.left_out if summary else None,
         failed_jobs=sum(job.outcome == Outcome.FAILED for job in summary.jobs) if summary else 0,
+        is_held=row.is_held,
         path=session_path(row.entry.id),
     )
 

@@ -12,6 +12,7 @@ from raykeeper.history.http.pages.frame import message_response
 _TITLES = {
     400: "Bad request",
     404: "Not found",
+    410: "Removed by retention",
     502: "Access denied by storage",
     503: "Storage unavailable",
 }

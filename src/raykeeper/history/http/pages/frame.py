@@ -34,12 +34,13 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
-Section = Literal["jobs", "failures", "sessions", "compare", "search"]
+Section = Literal["jobs", "failures", "sessions", "compare", "storage", "search"]
 _SECTIONS: tuple[tuple[Section, str, str], ...] = (
     ("jobs", "Jobs", "/"),
     ("failures", "Failures", "/failures"),
     ("sessions", "Sessions", "/sessions"),
     ("compare", "Compare", "/compare"),
+    ("storage", "Storage", "/storage"),
 )
 """The navigation. Searching has a box of its own beside it."""
 

@@ -29,6 +29,7 @@ from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.http.pages.report import REPORT_STYLES, report_body
 from raykeeper.history.http.pages.widgets import (
     ago,
+    badge,
     duration,
     facts,
     link,
@@ -266,7 +267,8 @@ def _outcome(one: ListedSession) -> Html:
     if one.is_doubtful or one.state is State.UNKNOWN:
         return state_badge(one.state, is_doubtful=one.is_doubtful)
     crashed = [" ", state_badge(one.state)] if one.state is State.CRASHED else []
-    return join([outcome_badge(one.outcome), *crashed])
+    held = [" ", badge("held")] if one.is_held else []
+    return join([outcome_badge(one.outcome), *crashed, *held])
 
 
 def _names(one: ListedSession, session: SessionId) -> Html:

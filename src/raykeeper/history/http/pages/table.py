@@ -39,6 +39,7 @@ from raykeeper.history.http.pages.sessions import (
     list_sessions,
     redirect_to_latest,
 )
+from raykeeper.history.http.pages.storage import STORAGE_PATH, get_storage_page
 from raykeeper.history.http.pages.timeline import get_timeline_page
 from raykeeper.history.http.routing import NEWEST, SESSION_PATH
 from raykeeper.history.query.context import SessionContext
@@ -111,6 +112,7 @@ SITE_PAGES = (
     SitePage(f"{FAILURES_PATH}/{{fingerprint}}", get_failure_kind),
     SitePage(f"{FAILURES_PATH}/{{fingerprint}}/note", post_failure_note, method="POST"),
     SitePage("/compare", _get_compare_page),
+    SitePage(STORAGE_PATH, get_storage_page),
     SitePage("/search", get_search_page),
     SitePage("/clusters/{namespace}/{cluster}", get_cluster_page),
     SitePage("/rayjobs/{namespace}/{rayjob}", get_rayjob_page),

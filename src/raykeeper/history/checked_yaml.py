@@ -1,0 +1,81 @@
+"""Small YAML files of settings (JSON is YAML too), read so that a mistake is told by the line it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from raykeeper.errors import Misconfigured
+
+MAX_BYTES = 128 << 10
+"""Of a file: a thousand rules. YAML is read at some 200 KB a second."""
+MAX_TEXT = 256
+T = TypeVar("T")
+
+
+class FileMistake(ValueError):
+    """What is wrong, and in which line."""
+
+    def __init__(self, line: int, text: str) -> None:
+        super().__init__(f"line {line}: {text}")
+
+
+def read_checked(setting: str, path: Path, parse: Callable[[bytes], T]) -> T:
+    """What a file says. Raises Misconfigured, which names the file and the line."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+    except OSError as exc:
+        raise Misconfigured(setting, str(path), f"it must be a readable file ({exc.strerror})") from exc
+    try:
+        return parse(text)
+    except FileMistake as exc:
+        raise Misconfigured(setting, str(path), str(exc)) from exc
+
+
+def compose(text: bytes, needs: str) -> Any:
+    """The root of the file as YAML has it. Raises FileMistake; `needs` tells of an empty file what must be in it."""
+    import yaml  # here, because it costs a server without such files 3 MB
+
+    if len(text) > MAX_BYTES:
+        raise FileMistake(1, f"it is longer than {MAX_BYTES} bytes")
+    try:
+        root = yaml.compose(text.decode(), Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        raise FileMistake(mark.line + 1 if mark else 1, f"no YAML: {exc.problem or exc.context}") from exc
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as exc:
+        raise FileMistake(1, f"no YAML: {exc}") from exc
+    if root is None:
+        raise FileMistake(1, f"it is empty; it needs {needs}")
+    return root
+
+
+def members(node: Any, known: Mapping[str, object] | tuple[str, ...]) -> dict[str, Any]:
+    """The members of a mapping, each once, none unknown."""
+    found: dict[str, Any] = {}
+    for key, value in pairs(node):
+        name = text_of(key)
+        if name not in known:
+            raise FileMistake(line_of(key), f"{name!r} is not known; there are {', '.join(known)}")
+        if name in found:
+            raise FileMistake(line_of(key), f"{name!r} is given twice")
+        found[name] = value
+    return found
+
+
+def pairs(node: Any) -> Iterator[tuple[Any, Any]]:
+    if node.id != "mapping":
+        raise FileMistake(line_of(node), "here must be names with values")
+    yield from node.value
+
+
+def text_of(node: Any, limit: int = MAX_TEXT) -> str:
+    if node.id != "scalar" or not 0 < len(node.value) <= limit or not node.value.isprintable():
+        raise FileMistake(line_of(node), f"here must be a text of at most {limit} characters")
+    return str(node.value)
+
+
+def line_of(node: Any) -> int:
+    return int(node.start_mark.line) + 1
