@@ -17,11 +17,12 @@ from raykeeper.history.http.ray_api.tasks import COLUMNS
 from raykeeper.history.ingest.manifests import parse_manifest
 from raykeeper.history.logs.names import PATTERN_LIMIT, InvalidPattern, matching_names
 from raykeeper.history.masking import masked, masked_text
-from raykeeper.history.prices import NodeFacts, NodeHoursUsed, PriceListError, parse_price_list
+from raykeeper.history.prices import NodeFacts, NodeHoursUsed, parse_price_list
 from raykeeper.layout.compacted import DamagedCompaction, decode_compacted
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logindexes import DamagedLogIndexes, decode_log_indexes
 from raykeeper.layout.polled import DamagedAnswer, decode_polled
+from raykeeper.settings.yaml_file import YamlFileError
 
 SESSION = SessionId("local", "demo", "session_1")
 PATHS = [f"folder-{number % 7}/worker-{number}.out" for number in range(300)] + ["raylet.out", "a/b/c/d.log"]
@@ -117,7 +118,7 @@ def test_any_price_list_is_taken_or_refused() -> None:
     def read(data: bytes) -> None:
         try:
             prices = parse_price_list(data)
-        except PriceListError:
+        except YamlFileError:
             return
         price = prices.of_node(NodeFacts("team-a", "c", {"zone": "a"}))
         cost = price.cost(NodeHoursUsed(1, 1, 1, {"H100": 1})) if price else {}

@@ -104,6 +104,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with (.Values.kubernetesFacts).namespaces }}
 - --kubernetes-namespaces={{ join "," . }}
 {{- end }}
+{{- if (.Values.alerts).config }}
+- --alerts=/etc/raykeeper/alerts/alerts.yaml
+{{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
@@ -137,7 +140,8 @@ metadata:
     {{- if and (.Values.history).CloudRoleName (not (.Values.history).OIDCProviderARN) }}
     pod-identity.alibabacloud.com/injection: "on"
     {{- end }}
-  {{- with .Values.annotations }}
+  {{- $annotations := ternary (dict "raykeeper.io/alerts-hash" ((.Values.alerts).config | toYaml | sha256sum)) dict (not (empty (.Values.alerts).config)) }}
+  {{- with merge dict (default dict .Values.annotations) $annotations }}
   annotations: {{- include "raykeeper.texts" . | nindent 4 }}
   {{- end }}
 spec:
@@ -163,6 +167,16 @@ spec:
     - name: token
       secret:
         secretName: {{ include "ray-history-server.tokenSecret" . }}
+    {{- end }}
+    {{- if (.Values.alerts).config }}
+    - name: alerts
+      configMap:
+        name: {{ include "ray-history-server.fullname" . }}-alerts
+    {{- end }}
+    {{- with (.Values.alerts).secretName }}
+    - name: alert-secrets
+      secret:
+        secretName: {{ . }}
     {{- end }}
     {{- if include "ray-history-server.mountsRole" . }}
     - name: rrsa-oidc-token
@@ -203,6 +217,16 @@ spec:
         {{- if eq (include "ray-history-server.authMode" .) "token" }}
         - name: token
           mountPath: /var/run/raykeeper
+          readOnly: true
+        {{- end }}
+        {{- if (.Values.alerts).config }}
+        - name: alerts
+          mountPath: /etc/raykeeper/alerts
+          readOnly: true
+        {{- end }}
+        {{- if (.Values.alerts).secretName }}
+        - name: alert-secrets
+          mountPath: /etc/raykeeper/alert-secrets
           readOnly: true
         {{- end }}
         {{- if include "ray-history-server.mountsRole" . }}

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
+from raykeeper.history.alerts.watch import alerting
 from raykeeper.history.http.app import make_app
 from raykeeper.history.http.listener import make_server, open_listener
 from raykeeper.history.http.pages.dashboard import find_dashboard
@@ -23,10 +24,12 @@ from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import OnFinal, Sessions, SessionsSettings
 from raykeeper.history.jobs_list.summary import SummaryWriter
 from raykeeper.history.logs.store import LogStore
+from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.query.cache import ResponseCache
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.database import Database, DatabaseSettings
 from raykeeper.history.query.history import History
+from raykeeper.history.report.model import Outcome
 from raykeeper.history.samples.store import SampleStore
 from raykeeper.history.settings import HistorySettings, HistoryStoreSettings, KubernetesSettings
 from raykeeper.history.store.background_look import BackgroundLooks
@@ -36,6 +39,7 @@ from raykeeper.history.store.kube_facts import KubeFactsReader
 from raykeeper.history.store.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.store.live_sessions import Presence
 from raykeeper.kube.connect.incluster import SERVICE_ACCOUNT_FOLDER, is_given
+from raykeeper.layout.summaries import SessionSummary
 from raykeeper.logs import Log
 from raykeeper.settings.addresses import Address, parse_address
 from raykeeper.storage.backends.backend import StoreSettings
@@ -97,6 +101,8 @@ async def _answer(
             await stack.enter_async_context(_observing(settings, store, environment, history.metrics.registry))
             presence = await stack.enter_async_context(_presence(settings, environment))
             history = replace(history, presence=presence)
+        if settings.alerts is not None:
+            await stack.enter_async_context(alerting(history, settings.alerts))
         dashboard = find_dashboard(settings.dashboard_dir)
         server = make_server(make_app(history, dashboard))
         loop = asyncio.get_running_loop()
@@ -117,9 +123,11 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
     database = Database(folder, DatabaseSettings(memory_bytes=settings.cache.query_memory_bytes))
     logs, kubernetes = LogStore(objects, clock), KubeFactsReader(objects)
     samples, cache = SampleStore(objects, sessions.cache, clock), ResponseCache()
+    metrics = HistoryMetrics()
     summaries = SummaryWriter(
         objects,
         lambda session: SessionContext(session, database, logs, kubernetes=kubernetes, cache=cache, samples=samples),
+        lambda summary: _count_failed_jobs(summary, metrics),
     )
     sessions.on_final = _finisher(summaries, logs, samples)
     try:
@@ -131,6 +139,7 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
             logs=logs,
             access=settings.access,
             grafana=settings.grafana,
+            metrics=metrics,
             kubernetes=kubernetes,
             cache=cache,
             samples=samples,
@@ -144,6 +153,12 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
         await cache.close()
         await logs.close()
         await database.close()
+
+
+def _count_failed_jobs(summary: SessionSummary, metrics: HistoryMetrics) -> None:
+    for job in summary.jobs:
+        if job.outcome == Outcome.FAILED:
+            metrics.count_failed_job(job.failures[0].rule if job.failures else "")
 
 
 def _finisher(summaries: SummaryWriter, logs: LogStore, samples: SampleStore) -> OnFinal:

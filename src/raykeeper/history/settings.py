@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from raykeeper.history.alert_receivers import AlertSettings
 from raykeeper.history.prices import PriceList
 from raykeeper.logs import LogSettings
 
@@ -102,6 +103,8 @@ class HistorySettings:
     """Metrics of past sessions."""
     prices: PriceList | None = None
     """What resources cost an hour (the file of `--price-list`, `RAYKEEPER_PRICE_LIST`); None shows no cost."""
+    alerts: AlertSettings | None = None
+    """Who is told of failed jobs (the file of `--alerts`, `RAYKEEPER_ALERTS`); None tells nobody."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     """What Kubernetes says about Ray clusters."""
     logs: LogSettings = field(default_factory=LogSettings)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from raykeeper.errors import Misconfigured
+from raykeeper.history.alert_receivers import AlertSettings, read_alerts
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
 from raykeeper.history.prices import PriceList, read_price_list
 from raykeeper.history.settings import (
@@ -52,6 +53,7 @@ def read_settings(
         cache=_cache(sources),
         grafana=_grafana(sources.variables),
         prices=sources.read("price-list", _parse_price_list, None),
+        alerts=_alerts(sources, environment),
         kubernetes=_kubernetes(sources),
         logs=read_log_settings(sources),
         ignored=tuple(f"--{name}" for name in WITHOUT_EFFECT if name in sources.given),
@@ -140,6 +142,11 @@ def _parse_names(setting: str, text: str) -> tuple[str, ...]:
     if any(not _NAMESPACE.fullmatch(name) for name in names):
         raise Misconfigured(setting, text, "use names of namespaces, separated by commas")
     return tuple(sorted(names))
+
+
+def _alerts(sources: Sources, environment: Mapping[str, str]) -> AlertSettings | None:
+    path = sources.read("alerts", parse_optional_path, None)
+    return read_alerts("--alerts", path, environment) if path else None
 
 
 def _parse_price_list(setting: str, text: str) -> PriceList | None:
