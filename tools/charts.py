@@ -179,6 +179,7 @@ _SPECIAL: Final[Mapping[str, JSON]] = {
         "enum": ["", "s3", "gcs", "azureblob", "aliyunoss", "local", "file", None],
     },
     "kubernetesFacts.namespaces": {"type": ["array", "null"], "items": TEXT},
+    "alerts.config": _OPEN,
     "cache.volume": _OPEN,
     "httpRoute.parentRefs": _LIST_OF_OPEN,
     "networkPolicy.from": _LIST_OF_OPEN,

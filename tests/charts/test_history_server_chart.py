@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,19 +26,37 @@ def server(documents: list[Json]) -> Json:
     return dict(found)
 
 
-def settings_of(container: Json, folder: Path) -> HistorySettings:
-    """What the history server makes of the container's arguments and variables."""
-    token = folder / "token"
-    token.write_text("0123456789abcdef")
-    arguments = [argument.replace("/var/run/raykeeper/token", str(token)) for argument in container["args"]]
+def settings_of(container: Json, folder: Path, files: Mapping[str, str] | None = None) -> HistorySettings:
+    """What the history server makes of the container's arguments and variables, and of files by their paths."""
+    arguments = list(container["args"])
+    for path, text in {"/var/run/raykeeper/token": "0123456789abcdef", **(files or {})}.items():
+        (folder / Path(path).name).write_text(text)
+        arguments = [argument.replace(path, str(folder / Path(path).name)) for argument in arguments]
     return read_settings(arguments, {variable["name"]: variable["value"] for variable in container["env"]})
+
+
+def alert_files(documents: list[Json]) -> dict[str, str]:
+    """What is mounted for alerts."""
+    texts = [one["data"]["alerts.yaml"] for one in documents if "alerts.yaml" in (one.get("data") or {})]
+    return {"/etc/raykeeper/alerts/alerts.yaml": texts[0]} if texts else {}
 
 
 @pytest.mark.parametrize("case", CHART.cases)
 def test_the_history_server_takes_what_the_chart_gives_it(case: str, tmp_path: Path) -> None:
-    settings = settings_of(server(CHART.rendered(case)), tmp_path)
+    documents = CHART.rendered(case)
+    settings = settings_of(server(documents), tmp_path, alert_files(documents))
     assert settings.bind == ":8080"
     assert not settings.access.is_undecided
+
+
+def test_receivers_of_alerts_reach_the_settings_and_a_change_restarts_the_pod(tmp_path: Path) -> None:
+    documents = CHART.rendered("job-alerts")
+    alerts = settings_of(server(documents), tmp_path, alert_files(documents)).alerts
+    assert alerts is not None
+    assert alerts.receivers[0].namespaces == ("team-a",)
+    assert {mount["mountPath"] for mount in server(documents)["volumeMounts"]} >= {"/etc/raykeeper/alert-secrets"}
+    pod = the(documents, "Deployment", NAME)["spec"]["template"]
+    assert set(pod["metadata"]["annotations"]) == {"note", "raykeeper.io/alerts"}
 
 
 def test_the_values_reach_the_settings(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from fuzz.fuzzing import walk
-from raykeeper.history.checked_yaml import FileMistake
 from raykeeper.history.errors import InvalidQuery, Unanswerable
 from raykeeper.history.http.ray_api.state_query import parse_state_query, to_condition, typed_filters
 from raykeeper.history.http.ray_api.tasks import COLUMNS
@@ -23,6 +22,7 @@ from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logindexes import DamagedLogIndexes, decode_log_indexes
 from raykeeper.layout.polled import DamagedAnswer, decode_polled
 from raykeeper.masking import masked, masked_text
+from raykeeper.settings.yaml_file import YamlFileError
 
 SESSION = SessionId("local", "demo", "session_1")
 PATHS = [f"folder-{number % 7}/worker-{number}.out" for number in range(300)] + ["raylet.out", "a/b/c/d.log"]
@@ -118,7 +118,7 @@ def test_any_price_list_is_taken_or_refused() -> None:
     def read(data: bytes) -> None:
         try:
             prices = parse_price_list(data)
-        except FileMistake:
+        except YamlFileError:
             return
         price = prices.of_node(NodeFacts("team-a", "c", {"zone": "a"}))
         cost = price.cost(NodeHoursUsed(1, 1, 1, {"H100": 1})) if price else {}

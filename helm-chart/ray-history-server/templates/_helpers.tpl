@@ -107,6 +107,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.retention }}
 - --retention=/etc/raykeeper/retention/retention.yaml
 {{- end }}
+{{- if (.Values.alerts).config }}
+- --alerts=/etc/raykeeper/alerts/alerts.yaml
+{{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
@@ -144,6 +147,9 @@ metadata:
   {{- with .Values.retention }}
   {{- $annotations = merge dict $annotations (dict "raykeeper.io/retention" (toYaml . | sha256sum | trunc 16)) }}
   {{- end }}
+  {{- with (.Values.alerts).config }}
+  {{- $annotations = merge dict $annotations (dict "raykeeper.io/alerts" (toYaml . | sha256sum | trunc 16)) }}
+  {{- end }}
   {{- with $annotations }}
   annotations: {{- include "raykeeper.texts" . | nindent 4 }}
   {{- end }}
@@ -175,6 +181,16 @@ spec:
     - name: retention
       configMap:
         name: {{ include "ray-history-server.fullname" . }}-retention
+    {{- end }}
+    {{- if (.Values.alerts).config }}
+    - name: alerts
+      configMap:
+        name: {{ include "ray-history-server.fullname" . }}-alerts
+    {{- end }}
+    {{- with (.Values.alerts).secretName }}
+    - name: alert-secrets
+      secret:
+        secretName: {{ . }}
     {{- end }}
     {{- if include "ray-history-server.mountsRole" . }}
     - name: rrsa-oidc-token
@@ -220,6 +236,16 @@ spec:
         {{- if .Values.retention }}
         - name: retention
           mountPath: /etc/raykeeper/retention
+          readOnly: true
+        {{- end }}
+        {{- if (.Values.alerts).config }}
+        - name: alerts
+          mountPath: /etc/raykeeper/alerts
+          readOnly: true
+        {{- end }}
+        {{- if (.Values.alerts).secretName }}
+        - name: alert-secrets
+          mountPath: /etc/raykeeper/alert-secrets
           readOnly: true
         {{- end }}
         {{- if include "ray-history-server.mountsRole" . }}

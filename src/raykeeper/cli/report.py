@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,9 @@ def report(
     cache_dir: CacheDir = None,
     full: Annotated[bool, typer.Option("--full", help="Everything: evidence, all causes, groups, examples.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a ticket or a chat.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the report to FILE too, as one HTML page.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Say why a job or a session failed: the error with its line, the lines that matter, and what followed.
@@ -41,7 +45,7 @@ def report(
     from raykeeper.history.commands.subjects import Source
 
     form: Form = "json" if as_json else "markdown" if markdown else "text"
-    command = ReportCommand(subject, Source(store, server, token_file, cache_dir), form, full)
+    command = ReportCommand(subject, Source(store, server, token_file, cache_dir), form, html, full)
     try:
         raise typer.Exit(run(command, os.environ, ReportScreen(), lambda line: typer.echo(line, err=True)))
     except NoReport as exc:

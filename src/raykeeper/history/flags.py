@@ -197,6 +197,11 @@ _OURS = (
         variable="RAYKEEPER_RETENTION",
     ),
     Flag(
+        "alerts",
+        "YAML or JSON file with receivers of alerts about failed jobs: webhooks, Slack, Alertmanager.",
+        variable="RAYKEEPER_ALERTS",
+    ),
+    Flag(
         "kubernetes-facts",
         "Record pod states and Events of Ray clusters, such as why a pod was killed: on, off, or auto "
         "(in a pod with a service account, and with --kubeconfig).",

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0
 from starlette.requests import Request
 from starlette.responses import Response
 
+OTHER_CAUSES = "other"
+MOST_CAUSES = 100
+"""Labels; there are about half as many rules."""
+_RULE = re.compile(r"[a-z][a-z_]{0,39}")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class CauseLabels:
+    """Kinds of causes as labels: the first that are seen, and one for all others. Summaries may say anything."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def label(self, rule: str) -> str:
+        if rule not in self._known and len(self._known) < MOST_CAUSES and _RULE.fullmatch(rule):
+            self._known.add(rule)
+        return rule if rule in self._known else OTHER_CAUSES
 
 
 class HistoryMetrics:
@@ -33,6 +51,17 @@ class HistoryMetrics:
             "Requests that failed by an error nobody foresaw; the log has the traceback.",
             registry=self.registry,
         )
+
+        self.causes = CauseLabels()
+        self.failed_jobs = Counter(
+            "raykeeper_history_failed_jobs",
+            "Jobs that failed, by kind of cause, counted by the server that first read their session to its end.",
+            ("cause",),
+            registry=self.registry,
+        )
+
+    def count_failed_job(self, rule: str) -> None:
+        self.failed_jobs.labels(self.causes.label(rule)).inc()
 
     async def answer(self, _: Request) -> Response:
         return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_PLAIN_1_0_0)

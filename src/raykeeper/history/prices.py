@@ -12,7 +12,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from raykeeper.history.checked_yaml import FileMistake, compose, line_of, members, pairs, read_checked, text_of
+from raykeeper.settings.yaml_file import (
+    YamlFileError,
+    elements_of,
+    line_of,
+    members_of,
+    pairs_of,
+    parse_yaml,
+    read_yaml_file,
+    text_of,
+    texts_of,
+)
 
 MAX_RULES = 1000
 _CURRENCY_CHARS = 16
@@ -94,35 +104,30 @@ class PriceList:
 
 def read_price_list(setting: str, path: Path) -> PriceList:
     """Raises Misconfigured, which names the file and the line."""
-    return read_checked(setting, path, parse_price_list)
+    return read_yaml_file(setting, path, parse_price_list)
 
 
 def parse_price_list(text: bytes) -> PriceList:
-    """Raises FileMistake."""
-    root = compose(text, "`currency` and `prices`")
-    found = members(root, ("currency", "prices", "storage_gb_month"))
+    """Raises YamlFileError."""
+    root = parse_yaml(text, "`currency` and `prices`")
+    members = members_of(root, ("currency", "prices", "storage_gb_month"))
     for name in ("currency", "prices"):
-        if name not in found:
-            raise FileMistake(line_of(root), f"{name} is missing")
-    rules = found["prices"]
-    if rules.id != "sequence" or not rules.value:
-        raise FileMistake(line_of(rules), "prices must be a list of rules")
-    if len(rules.value) > MAX_RULES:
-        raise FileMistake(line_of(rules), f"there are more than {MAX_RULES} rules")
-    storage = _amount(found["storage_gb_month"]) if "storage_gb_month" in found else None
-    return PriceList(text_of(found["currency"], _CURRENCY_CHARS), tuple(map(_price, rules.value)), storage)
+        if name not in members:
+            raise YamlFileError(line_of(root), f"{name} is missing")
+    prices = members["prices"]
+    if prices.id != "sequence" or not prices.value:
+        raise YamlFileError(line_of(prices), "prices must be a list of rules")
+    rules = elements_of(prices, "rules", MAX_RULES)
+    storage = _amount(members["storage_gb_month"]) if "storage_gb_month" in members else None
+    return PriceList(text_of(members["currency"], _CURRENCY_CHARS), tuple(map(_price, rules)), storage)
 
 
 def _price(node: Any) -> Price:
-    found = members(node, _RULE)
-    values: dict[str, Any] = {name: _RULE[name](value) for name, value in found.items()}
+    members = members_of(node, _RULE)
+    values: dict[str, Any] = {name: _RULE[name](value) for name, value in members.items()}
     if not any(name.endswith("_hour") for name in values):
-        raise FileMistake(line_of(node), f"the rule has no price: give {', '.join(_HOURS)}")
+        raise YamlFileError(line_of(node), f"the rule has no price: give {', '.join(_HOURS)}")
     return Price(**values)
-
-
-def _texts(node: Any) -> dict[str, str]:
-    return {text_of(key): text_of(value) for key, value in pairs(node)}
 
 
 def _amount(node: Any) -> float:
@@ -131,21 +136,21 @@ def _amount(node: Any) -> float:
     except ValueError:
         amount = math.nan
     if not 0 <= amount < 1e12:  # NaN is in no range
-        raise FileMistake(line_of(node), "a price must be a number of 0 or more")
+        raise YamlFileError(line_of(node), "a price must be a number of 0 or more")
     return amount
 
 
 def _gpu_amounts(node: Any) -> dict[str, float]:
     if node.id != "mapping":
         return {"*": _amount(node)}
-    return {text_of(key): _amount(value) for key, value in pairs(node)}
+    return {text_of(key): _amount(value) for key, value in pairs_of(node)}
 
 
 _HOURS = ("node_hour", "cpu_hour", "memory_gib_hour", "gpu_hour")
 _RULE: Mapping[str, Callable[[Any], object]] = {
     "namespace": text_of,
     "cluster": text_of,
-    "labels": _texts,
+    "labels": texts_of,
     "instance_type": text_of,
     "node_hour": _amount,
     "cpu_hour": _amount,

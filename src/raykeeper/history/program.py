@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
+from raykeeper.history.alerts.watch import alerting
 from raykeeper.history.http.access.opening import open_authenticator
 from raykeeper.history.http.app import make_app
 from raykeeper.history.http.listener import make_server, open_listener
@@ -25,10 +26,12 @@ from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import OnFinal, Sessions, SessionsSettings
 from raykeeper.history.jobs_list.summary import SummaryWriter
 from raykeeper.history.logs.store import LogStore
+from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.query.cache import ResponseCache
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.database import Database, DatabaseSettings
 from raykeeper.history.query.history import History
+from raykeeper.history.report.model import Outcome
 from raykeeper.history.retention.metrics import RetentionMetrics
 from raykeeper.history.retention.sweeper import SweepLoop
 from raykeeper.history.retention_policy import RetentionPolicy
@@ -41,6 +44,7 @@ from raykeeper.history.store.kube_facts import KubeFactsReader
 from raykeeper.history.store.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.store.live_sessions import Presence
 from raykeeper.kube.connect.incluster import SERVICE_ACCOUNT_FOLDER, is_given
+from raykeeper.layout.summaries import SessionSummary
 from raykeeper.logs import Log
 from raykeeper.settings.addresses import Address, parse_address
 from raykeeper.storage.backends.backend import StoreSettings
@@ -106,6 +110,8 @@ async def _answer(
             history = replace(history, presence=presence)
         elif sweeps is not None:
             await stack.enter_async_context(_sweeping(sweeps))
+        if settings.alerts is not None:
+            await stack.enter_async_context(alerting(history, settings.alerts))
         dashboard = find_dashboard(settings.dashboard_dir)
         authenticator = await stack.enter_async_context(
             open_authenticator(settings.access, settings.kubernetes, environment, history.catalog.store, history.clock)
@@ -129,9 +135,11 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
     database = Database(folder, DatabaseSettings(memory_bytes=settings.cache.query_memory_bytes))
     logs, kubernetes = LogStore(objects, clock), KubeFactsReader(objects)
     samples, cache = SampleStore(objects, sessions.cache, clock), ResponseCache()
+    metrics = HistoryMetrics()
     summaries = SummaryWriter(
         objects,
         lambda session: SessionContext(session, database, logs, kubernetes=kubernetes, cache=cache, samples=samples),
+        lambda summary: _count_failed_jobs(summary, metrics),
     )
     sessions.on_final = _finisher(summaries, logs, samples)
     try:
@@ -143,6 +151,7 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
             logs=logs,
             access=settings.access,
             grafana=settings.grafana,
+            metrics=metrics,
             kubernetes=kubernetes,
             cache=cache,
             samples=samples,
@@ -157,6 +166,12 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
         await cache.close()
         await logs.close()
         await database.close()
+
+
+def _count_failed_jobs(summary: SessionSummary, metrics: HistoryMetrics) -> None:
+    for job in summary.jobs:
+        if job.outcome == Outcome.FAILED:
+            metrics.count_failed_job(job.failures[0].rule if job.failures else "")
 
 
 def _finisher(summaries: SummaryWriter, logs: LogStore, samples: SampleStore) -> OnFinal:

@@ -11,7 +11,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from raykeeper.history.checked_yaml import FileMistake, compose, line_of, members, read_checked, text_of
+from raykeeper.settings.yaml_file import (
+    YamlFileError,
+    elements_of,
+    line_of,
+    members_of,
+    parse_yaml,
+    read_yaml_file,
+    text_of,
+)
 
 MAX_RULES = 200
 MIN_AGE = timedelta(hours=1)
@@ -104,23 +112,19 @@ class RetentionPolicy:
 
 def read_retention_policy(setting: str, path: Path) -> RetentionPolicy:
     """Raises Misconfigured, which names the file and the line."""
-    return read_checked(setting, path, parse_retention_policy)
+    return read_yaml_file(setting, path, parse_retention_policy)
 
 
 def parse_retention_policy(text: bytes) -> RetentionPolicy:
-    """Raises FileMistake."""
-    root = compose(text, "`rules` or `default`")
-    found = members(root, ("rules", "default", "reader_wait", "records", "interval"))
+    """Raises YamlFileError."""
+    root = parse_yaml(text, "`rules` or `default`")
+    found = members_of(root, ("rules", "default", "reader_wait", "records", "interval"))
     if "rules" not in found and "default" not in found:
-        raise FileMistake(line_of(root), "it has neither `rules` nor `default`, so that nothing would ever be removed")
-    rules = found.get("rules")
-    if rules is not None and (rules.id != "sequence" or not rules.value):
-        raise FileMistake(line_of(rules), "rules must be a list")
-    if rules is not None and len(rules.value) > MAX_RULES:
-        raise FileMistake(line_of(rules), f"there are more than {MAX_RULES} rules")
+        raise YamlFileError(line_of(root), "it has neither `rules` nor `default`: nothing would ever be removed")
+    rules = elements_of(found["rules"], "rules", MAX_RULES) if "rules" in found else []
     times = {name: _TIMES[name](found[name]) for name in _TIMES if name in found}
     return RetentionPolicy(
-        rules=tuple(map(_rule, rules.value)) if rules is not None else (),
+        rules=tuple(map(_rule, rules)),
         default=_limits(found["default"], "default", "*", _LIMITS) if "default" in found else KEEP_FOREVER,
         **times,
     )
@@ -128,20 +132,20 @@ def parse_retention_policy(text: bytes) -> RetentionPolicy:
 
 def _rule(node: Any) -> Rule:
     known = ("namespace", *_LIMITS)
-    given = members(node, known)
+    given = members_of(node, known)
     if "namespace" not in given:
-        raise FileMistake(line_of(node), "the rule has no namespace; one for all others is called `default`")
+        raise YamlFileError(line_of(node), "the rule has no namespace; one for all others is called `default`")
     namespace = text_of(given["namespace"])
     return _limits(node, namespace, namespace, known)
 
 
 def _limits(node: Any, name: str, namespace: str, known: tuple[str, ...]) -> Rule:
-    given = members(node, known)
+    given = members_of(node, known)
     if given.keys() == {"namespace"} or not given:
-        raise FileMistake(line_of(node), f"the rule has no limit: give {', '.join(_LIMITS)}")
+        raise YamlFileError(line_of(node), f"the rule has no limit: give {', '.join(_LIMITS)}")
     if "keep" in given:
         if text_of(given["keep"]) != "forever" or given.keys() - {"keep", "namespace"}:
-            raise FileMistake(line_of(given["keep"]), "keep can only be `forever`, and then without limits")
+            raise YamlFileError(line_of(given["keep"]), "keep can only be `forever`, and then without limits")
         return Rule(name, namespace)
     ages = {outcome: _age_or_forever(given[outcome.value]) for outcome in Outcome if outcome.value in given}
     return Rule(
@@ -162,28 +166,28 @@ def _age(node: Any) -> timedelta:
     found = _AGE.fullmatch(text_of(node))
     age = int(found["number"]) * _AGE_UNITS[found["unit"]] if found else timedelta(0)
     if age < MIN_AGE:
-        raise FileMistake(line_of(node), "write hours, days or weeks, at least 1h, such as 12h, 90d or 26w")
+        raise YamlFileError(line_of(node), "write hours, days or weeks, at least 1h, such as 12h, 90d or 26w")
     return age
 
 
 def _short(node: Any) -> timedelta:
     found = _SECONDS.fullmatch(text_of(node))
     if not found:
-        raise FileMistake(line_of(node), "write seconds, minutes or hours, such as 30s, 10m or 1h")
+        raise YamlFileError(line_of(node), "write seconds, minutes or hours, such as 30s, 10m or 1h")
     return int(found["number"]) * _SHORT_UNITS[found["unit"]]
 
 
 def _interval(node: Any) -> timedelta:
     interval = _short(node)
     if interval < timedelta(seconds=1):
-        raise FileMistake(line_of(node), "the time between two sweeps is at least 1s")
+        raise YamlFileError(line_of(node), "the time between two sweeps is at least 1s")
     return interval
 
 
 def _number(node: Any) -> int:
     text = text_of(node)
     if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text)):
-        raise FileMistake(line_of(node), "here must be a whole number above 0")
+        raise YamlFileError(line_of(node), "here must be a whole number above 0")
     return int(text)
 
 
@@ -194,7 +198,7 @@ def _size(node: Any) -> int:
         size = int(float(found["number"]) * base ** _POWERS[found["power"].lower()])
         if size >= 1:
             return size
-    raise FileMistake(line_of(node), "write a size such as 500GB, 2TiB or 100MB")
+    raise YamlFileError(line_of(node), "write a size such as 500GB, 2TiB or 100MB")
 
 
 _LIMITS = ("keep", *(outcome.value for outcome in Outcome), "any", "sessions", "size")

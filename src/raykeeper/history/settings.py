@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from raykeeper.history.access_rules import AccessRules
+from raykeeper.history.alert_receivers import AlertSettings
 from raykeeper.history.prices import PriceList
 from raykeeper.history.retention_policy import RetentionPolicy
 from raykeeper.logs import LogSettings
@@ -145,6 +146,8 @@ class HistorySettings:
     """What resources cost an hour (the file of `--price-list`, `RAYKEEPER_PRICE_LIST`); None shows no cost."""
     retention: RetentionPolicy | None = None
     """How long sessions are kept (the file of `--retention`, `RAYKEEPER_RETENTION`); None removes nothing."""
+    alerts: AlertSettings | None = None
+    """Who is told of failed jobs (the file of `--alerts`, `RAYKEEPER_ALERTS`); None tells nobody."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     """What Kubernetes says about Ray clusters."""
     logs: LogSettings = field(default_factory=LogSettings)

@@ -11,6 +11,7 @@ from typing import cast, get_args
 
 from raykeeper.errors import Misconfigured
 from raykeeper.history.access_sources import read_access
+from raykeeper.history.alert_receivers import AlertSettings, read_alerts
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
 from raykeeper.history.prices import PriceList, read_price_list
 from raykeeper.history.retention_policy import RetentionPolicy, read_retention_policy
@@ -56,6 +57,7 @@ def read_settings(
         grafana=_grafana(sources.variables),
         prices=sources.read("price-list", _parse_price_list, None),
         retention=sources.read("retention", _parse_retention, None),
+        alerts=_alerts(sources, environment),
         kubernetes=_kubernetes(sources),
         logs=read_log_settings(sources),
         ignored=tuple(f"--{name}" for name in WITHOUT_EFFECT if name in sources.given),
@@ -134,6 +136,11 @@ def _parse_names(setting: str, text: str) -> tuple[str, ...]:
     if any(not _NAMESPACE.fullmatch(name) for name in names):
         raise Misconfigured(setting, text, "use names of namespaces, separated by commas")
     return tuple(sorted(names))
+
+
+def _alerts(sources: Sources, environment: Mapping[str, str]) -> AlertSettings | None:
+    path = sources.read("alerts", parse_optional_path, None)
+    return read_alerts("--alerts", path, environment) if path else None
 
 
 def _parse_price_list(setting: str, text: str) -> PriceList | None:

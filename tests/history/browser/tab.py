@@ -69,6 +69,12 @@ class Tab:
         """What an expression is in the page, once it is settled."""
         return await self._evaluate(expression, awaitPromise=True)
 
+    async def go_offline(self) -> None:
+        """Have no network from now on."""
+        await self._tell(
+            "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1
+        )
+
     async def look_as(self, width: int, scheme: Literal["light", "dark"]) -> None:
         """Be a window of that width, of somebody who likes it light or dark."""
         size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}

@@ -78,9 +78,13 @@ async def test_a_page_has_no_barriers_no_errors_and_no_overflow(
 async def test_times_are_told_in_the_readers_zone_with_utc_at_hand(tab: Tab, site: str) -> None:
     await tab.open(f"{site}{PREFIX}/overview")
     await tab.shows(["Nodes over time"])
-    title = await tab.value_of("document.querySelector('dd time').title")
-    assert title.startswith("2026-")
-    assert " UTC (shown in " in title
+
+    async def title() -> str:
+        return str(await tab.value_of("document.querySelector('dd time').title"))
+
+    told = await eventually(title, seconds=PAGE_SECONDS)  # the words are there before the script runs
+    assert told.startswith("2026-")
+    assert " UTC (shown in " in told
 
 
 async def test_how_long_ago_something_was_has_the_time_itself_at_hand(tab: Tab, site: str) -> None:

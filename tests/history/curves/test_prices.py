@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from raykeeper.errors import Misconfigured
-from raykeeper.history.checked_yaml import FileMistake
 from raykeeper.history.prices import NodeFacts, NodeHoursUsed, parse_price_list, read_price_list
 from raykeeper.history.sources import read_settings
+from raykeeper.settings.yaml_file import YamlFileError
 
 GOOD = """\
 currency: USD
@@ -69,7 +69,7 @@ def test_json_is_a_price_list_too() -> None:
     ],
 )
 def test_what_is_wrong_is_told_by_its_line(text: str, told: str) -> None:
-    with pytest.raises(FileMistake) as refused:
+    with pytest.raises(YamlFileError) as refused:
         parse_price_list(text.encode())
     assert str(refused.value).startswith(told)
 

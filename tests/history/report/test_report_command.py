@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from raykeeper.cli.app import app
 from raykeeper.history.commands.report_text import ReportScreen
+from raykeeper.history.http.pages.export import MAX_BYTES
 from raykeeper.history.report.model import Counts, Outcome, Report
 from raykeeper.history.report.words import VERDICTS
 from raykeeper.layout.keys import CatalogKey, RayJobId, node_record_key
@@ -96,6 +97,18 @@ def test_a_script_knows_by_the_exit_code_how_it_went(
     assert shown.stdout.startswith(f"{verdict}: ")
     report = msgspec.json.decode(told.stdout, type=Report)
     assert (report.cluster, report.root_cause is None) == (name, code == 0)
+
+
+def test_a_report_is_written_as_one_page(recorded_failures: RecordedFailures, tmp_path: Path) -> None:
+    place = ("--store", recorded_failures.store.as_uri(), "--cache-dir", str(tmp_path))
+    file = tmp_path / "report.html"
+    shown = command("recorded/one-of-many/latest", *place, "--html", str(file))
+    assert shown.exit_code == 1, shown.output
+    assert "has the report as one page" in shown.output
+    page = file.read_text()
+    assert "Content-Security-Policy" in page
+    assert ' href="' not in page, "a path would lead to another file of the disk"
+    assert len(page) < MAX_BYTES
 
 
 RAYJOBS = [

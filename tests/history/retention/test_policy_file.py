@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from raykeeper.errors import Misconfigured
-from raykeeper.history.checked_yaml import FileMistake
 from raykeeper.history.retention_policy import FOREVER, Outcome, parse_retention_policy
 from raykeeper.history.sources import read_settings
+from raykeeper.settings.yaml_file import YamlFileError
 
 WHOLE = b"""
 rules:
@@ -75,7 +75,7 @@ def test_every_member_is_read() -> None:
     ],
 )
 def test_a_mistake_is_told_by_its_line(text: bytes, told: str) -> None:
-    with pytest.raises(FileMistake) as refused:
+    with pytest.raises(YamlFileError) as refused:
         parse_retention_policy(text)
     assert told in str(refused.value)
 

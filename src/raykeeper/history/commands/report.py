@@ -26,12 +26,15 @@ from raykeeper.history.commands.subjects import (
     parse_subject,
 )
 from raykeeper.history.errors import NotFound
+from raykeeper.history.http.keeper_api.overview import overview_of_job
+from raykeeper.history.http.pages.export import export_page
 from raykeeper.history.query.history import History
 from raykeeper.history.report.make import JobUnknown, make_report
 from raykeeper.history.report.markdown import to_markdown
 from raykeeper.history.report.model import Report
-from raykeeper.history.report.unstarted import report_on_rayjob, report_on_unstarted, session_of_rayjob
+from raykeeper.history.report.unstarted import NO_SESSION, report_on_rayjob, report_on_unstarted, session_of_rayjob
 from raykeeper.history.text import counted
+from raykeeper.history.urls import job_path, report_path
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.rayjobs import RayJobRecord
 from raykeeper.storage.store import ObjectStore
@@ -96,6 +99,8 @@ class ReportCommand:
     """Empty: the job that failed last."""
     source: Source
     form: Form = "text"
+    html: Path | None = None
+    """File for the report as one page, beside what is printed."""
     is_full: bool = False
 
 
@@ -114,6 +119,10 @@ def run(command: ReportCommand, environment: Mapping[str, str], screen: ReportSc
         if subject is None:
             return NOTHING_FAILED
         report = asyncio.run(_read(command.source, subject, environment))
+        if command.html is not None:
+            page = asyncio.run(_page(command.source, subject, report, environment))
+            command.html.write_bytes(page)
+            tell(f"raykeeper: {command.html} has the report as one page, {len(page) / 1000:,.0f} kB")
     except (RaykeeperError, OSError) as exc:
         raise NoReport(str(exc)) from exc
     if command.form == "json":
@@ -153,3 +162,22 @@ async def _read(source: Source, subject: Subject | RayJobSubject, environment: M
     if source.store:
         return await report_from_store(source.store, subject, environment, source.cache_dir)
     return await report_from_server(source.server, subject, source.token(environment))
+
+
+async def _page(
+    source: Source, subject: Subject | RayJobSubject, report: Report, environment: Mapping[str, str]
+) -> bytes:
+    """The report as one HTML file: with timeline and environment where it is about a job."""
+    session = SessionId(report.namespace, report.cluster, report.session)
+    if isinstance(subject, RayJobSubject) or report.session == NO_SESSION:
+        return export_page(report, site=source.server.rstrip("/")).encode()
+    if source.server:
+        path = f"{job_path(session, subject.job)}/report.html" if subject.job else f"{report_path(session)}.html"
+        return await ask_server(source.server, path, source.token(environment))
+    async with history_over(source.store, environment, source.cache_dir) as history:
+        context = await opened_whole(history, session)
+        try:
+            overview = await overview_of_job(context, subject.job) if subject.job else None
+        except NotFound:
+            overview = None
+        return export_page(report, overview).encode()

@@ -153,9 +153,16 @@ log = Log("raykeeper.history")
 class SummaryWriter:
     """Any replica may write a summary, whenever it opens a session that is final: all of them write the same."""
 
-    def __init__(self, store: ObjectStore, ask: Callable[[Session], SessionContext]) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        ask: Callable[[Session], SessionContext],
+        count: Callable[[SessionSummary], object] | None = None,
+    ) -> None:
         self._store = store
         self._ask = ask
+        self._count = count
+        """Called with the first summary of a session."""
         self._written: Bounded[SessionId, datetime] = Bounded(_REMEMBERED)
 
     async def write(self, session: Session) -> bool:
@@ -167,10 +174,13 @@ class SummaryWriter:
             return False
         key = CatalogKey(session.record.started_at.date(), session.id, "summary").key
         try:
-            is_new = not await self._is_there(key, session.as_of)
+            known = await self._known(key)
+            is_new = known is None or (known.version, known.as_of) != (SUMMARY_VERSION, session.as_of)
             if is_new:
                 summary = await summarize(self._ask(session))
                 await self._store.put(key, encode_record(summary))
+                if known is None and self._count is not None:
+                    self._count(summary)
                 log.info("session summarized", session=str(session.id), jobs=len(summary.jobs))
         except RaykeeperError as exc:
             log.warning("session could not be summarized", session=str(session.id), error=str(exc))
@@ -178,9 +188,8 @@ class SummaryWriter:
         self._written.put(session.id, session.as_of)
         return is_new
 
-    async def _is_there(self, key: str, as_of: datetime) -> bool:
+    async def _known(self, key: str) -> SessionSummary | None:
         try:
-            known = await find_record(self._store, key, SessionSummary)
+            return await find_record(self._store, key, SessionSummary)
         except DamagedRecord:
-            return False
-        return known is not None and (known.version, known.as_of) == (SUMMARY_VERSION, as_of)
+            return None

@@ -30,6 +30,11 @@ def asset_path(name: str) -> str:
     return f"{ASSETS_PREFIX}{_asset(name)[1]}/{name}"
 
 
+def asset_text(name: str) -> str:
+    """The file itself, for a page that stands alone."""
+    return _asset(name)[0].decode()
+
+
 async def get_asset(request: Request) -> Response:
     """The file. Under the digest of another version it may not be kept: that is a replica not yet replaced."""
     name = request.path_params["name"]

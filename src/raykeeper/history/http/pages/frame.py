@@ -154,7 +154,9 @@ def _search_box() -> Html:
         aria_keyshortcuts="/",
     )
     any_case = tag("input", type="hidden", name="ignore_case", value="true")
-    return tag("form", box, any_case, action="/search", method="get", role="search", class_="find")
+    return tag(
+        "form", box, any_case, action="/search", method="get", role="search", aria_label="All sessions", class_="find"
+    )
 
 
 def _theme_switch() -> Html:

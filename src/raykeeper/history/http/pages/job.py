@@ -167,7 +167,8 @@ def _actions(view: JobView) -> Html:
     run = f"{view.session}/{view.job}"
     markdown = tag("a", "Copy as Markdown", href=f"{view.path()}/report.md", class_="button", data_copies_text=True)
     compare = tag("a", "Compare with last success", href=compare_path(run), class_="button")
-    return tag("div", copy_button("Copy link"), markdown, _commands(view, run), compare, class_="actions")
+    file = tag("a", "Download as one file", href=f"{view.path()}/report.html", class_="button", download=True)
+    return tag("div", copy_button("Copy link"), markdown, file, _commands(view, run), compare, class_="actions")
 
 
 def _commands(view: JobView, run: str) -> Html:

@@ -86,7 +86,9 @@ def _form(path: str, given: Given, fields: Iterable[Html]) -> Html:
         text_field("Only files like", "file", given),
     ]
     button = tag("button", "Search", type="submit")
-    return tag("form", *shared, *fields, button, action=path, method="get", class_="filters", role="search")
+    # The header of every page has a search of its own: a name tells readers of landmarks which one this is.
+    named = {"role": "search", "aria_label": "Search with filters"}
+    return tag("form", *shared, *fields, button, action=path, method="get", class_="filters", **named)
 
 
 def _refused(words: str) -> Html:

@@ -18,6 +18,7 @@ from raykeeper.history.http.keeper_api.overview import (
     report_of,
 )
 from raykeeper.history.http.pages.compare import compare_form_page, compare_page
+from raykeeper.history.http.pages.export import get_job_export, get_session_export
 from raykeeper.history.http.pages.failures import (
     FAILURES_PATH,
     get_failure_kind,
@@ -68,6 +69,7 @@ SESSION_PAGES = (
     SessionPage("/overview", _get_session_page),
     SessionPage("/job/{job}", get_job_page),
     SessionPage("/job/{job}/report.md", get_job_markdown),
+    SessionPage("/job/{job}/report.html", get_job_export),
     SessionPage("/job/{job}/{tab}", get_job_page),
     SessionPage("/timeline", get_timeline_page),
     SessionPage("/search", get_session_search_page),
@@ -75,6 +77,7 @@ SESSION_PAGES = (
     SessionPage("/log/of", get_log_of),
     SessionPage("/log/tail", get_log_tail),
     SessionPage("/report", _get_report_page),
+    SessionPage("/report.html", get_session_export),
     SessionPage("/report/{job}", get_job_page),
 )
 
