@@ -90,6 +90,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{- define "ray-history-server.recordsFacts" -}}
+{{- if ne (toString (.Values.kubernetesFacts).enabled) "false" }}true{{ end }}
+{{- end }}
+
+{{- define "ray-history-server.showsLiveObjects" -}}
+{{- if ne (toString (.Values.liveObjects).enabled) "false" }}true{{ end }}
+{{- end }}
+
+{{- define "ray-history-server.asksKubernetes" -}}
+{{- if or (include "ray-history-server.recordsFacts" .) (include "ray-history-server.showsLiveObjects" .) }}true{{ end }}
+{{- end }}
+
 {{- define "ray-history-server.args" -}}
 - --bind=:8080
 - --auth={{ include "ray-history-server.authMode" . }}
@@ -100,7 +112,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - --cache-mb={{ include "raykeeper.text" (default 10240 (.Values.cache).megabytes) }}
 - --query-memory-mb={{ include "raykeeper.text" (default 1024 .Values.queryMemoryMegabytes) }}
 - --log-level={{ default "info" .Values.logLevel }}
-- --kubernetes-facts={{ ternary "on" "off" (ne (toString (.Values.kubernetesFacts).enabled) "false") }}
+- --kubernetes-facts={{ ternary "on" "off" (eq (include "ray-history-server.recordsFacts" .) "true") }}
+- --live-objects={{ ternary "on" "off" (eq (include "ray-history-server.showsLiveObjects" .) "true") }}
 {{- with (.Values.kubernetesFacts).namespaces }}
 - --kubernetes-namespaces={{ join "," . }}
 {{- end }}
@@ -142,7 +155,7 @@ metadata:
   {{- end }}
 spec:
   serviceAccountName: {{ include "ray-history-server.serviceAccountName" . }}
-  automountServiceAccountToken: {{ ne (toString (.Values.kubernetesFacts).enabled) "false" }}
+  automountServiceAccountToken: {{ eq (include "ray-history-server.asksKubernetes" .) "true" }}
   {{- with .Values.podSecurityContext }}
   securityContext: {{- toYaml . | nindent 4 }}
   {{- end }}

@@ -107,6 +107,13 @@ _OURS = (
         "Namespace of the Lease by which replicas elect the one that records. Default: the pod's own.",
         variable="RAYKEEPER_KUBERNETES_LEASE_NAMESPACE",
     ),
+    Flag(
+        "live-objects",
+        "Show the RayClusters, RayJobs, RayServices and RayCronJobs that exist now, read-only: on, off, or auto "
+        "(in a pod with a service account, and with --kubeconfig).",
+        default="auto",
+        variable="RAYKEEPER_LIVE_OBJECTS",
+    ),
     *LOG_FLAGS,
 )
 

@@ -22,13 +22,14 @@ from raykeeper.history.http.pages.dashboard import find_dashboard
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import OnFinal, Sessions, SessionsSettings
 from raykeeper.history.jobs_list.summary import SummaryWriter
+from raykeeper.history.live_objects.model import LiveObjects
 from raykeeper.history.logs.store import LogStore
 from raykeeper.history.query.cache import ResponseCache
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.database import Database, DatabaseSettings
 from raykeeper.history.query.history import History
 from raykeeper.history.samples.store import SampleStore
-from raykeeper.history.settings import HistorySettings, HistoryStoreSettings, KubernetesSettings
+from raykeeper.history.settings import FactsMode, HistorySettings, HistoryStoreSettings, KubernetesSettings
 from raykeeper.history.store.background_look import BackgroundLooks
 from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
@@ -63,11 +64,11 @@ def give_memory_back() -> None:
     mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-def is_wanted(settings: KubernetesSettings, environment: Mapping[str, str]) -> bool:
-    """Whether Kubernetes is observed: if it was said, or if there is one to be seen."""
-    if settings.facts == "auto":
+def is_wanted(mode: FactsMode, settings: KubernetesSettings, environment: Mapping[str, str]) -> bool:
+    """Whether Kubernetes is asked for this: if it was said, or if there is one to be seen."""
+    if mode == "auto":
         return settings.kubeconfig is not None or is_given(environment, SERVICE_ACCOUNT_FOLDER)
-    return settings.facts == "on"
+    return mode == "on"
 
 
 log = Log("raykeeper.history")
@@ -93,10 +94,14 @@ async def _answer(
 ) -> None:
     async with AsyncExitStack() as stack:
         history = await stack.enter_async_context(open_history(settings, store, folder))
-        if is_wanted(settings.kubernetes, environment):
+        kubernetes = settings.kubernetes
+        if is_wanted(kubernetes.facts, kubernetes, environment):
             await stack.enter_async_context(_observing(settings, store, environment, history.metrics.registry))
             presence = await stack.enter_async_context(_presence(settings, environment))
             history = replace(history, presence=presence)
+        if is_wanted(kubernetes.live_objects, kubernetes, environment):
+            objects = await stack.enter_async_context(_live_objects(settings, environment))
+            history = replace(history, live_objects=objects)
         dashboard = find_dashboard(settings.dashboard_dir)
         server = make_server(make_app(history, dashboard))
         loop = asyncio.get_running_loop()
@@ -170,6 +175,14 @@ def _presence(settings: HistorySettings, environment: Mapping[str, str]) -> Abst
     from raykeeper.history.http.kuberay_api.presence import kubernetes_presence  # here for the same reason
 
     return kubernetes_presence(settings.kubernetes, environment)
+
+
+def _live_objects(
+    settings: HistorySettings, environment: Mapping[str, str]
+) -> AbstractAsyncContextManager[LiveObjects]:
+    from raykeeper.history.live_objects.kubernetes import kubernetes_objects  # here for the same reason
+
+    return kubernetes_objects(settings.kubernetes, environment)
 
 
 def _store_settings(store: HistoryStoreSettings, environment: Mapping[str, str]) -> StoreSettings:

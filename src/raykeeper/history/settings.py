@@ -81,6 +81,9 @@ class KubernetesSettings:
     """Those that are watched (`--kubernetes-namespaces`); none stands for all."""
     lease_namespace: str = ""
     """Where replicas agree on who records (`--kubernetes-lease-namespace`); empty for the pod's own."""
+    live_objects: FactsMode = "auto"
+    """Whether pages show the RayClusters, RayJobs, RayServices and RayCronJobs that exist now; `auto` as for facts
+    (`--live-objects`, `RAYKEEPER_LIVE_OBJECTS`)."""
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ def _kubernetes(sources: Sources) -> KubernetesSettings:
         kubeconfig=sources.read("kubeconfig", parse_optional_path, None),
         namespaces=sources.read("kubernetes-namespaces", _parse_names, default.namespaces),
         lease_namespace=sources.read("kubernetes-lease-namespace", parse_text, default.lease_namespace),
+        live_objects=sources.read("live-objects", _parse_facts_mode, default.live_objects),
     )
 
 

@@ -44,6 +44,15 @@ def cluster_path(namespace: str, cluster: str) -> str:
     return f"/clusters/{quote(namespace, safe='')}/{quote(cluster, safe='')}"
 
 
+LIVE_PATH = "/live"
+"""Where Ray's objects are listed that exist in Kubernetes now."""
+
+
+def live_path(kind: str, namespace: str, name: str) -> str:
+    """Where one of them is shown."""
+    return f"{LIVE_PATH}/{kind.lower()}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
 def failure_path(fingerprint: str) -> str:
     """Where one kind of failure is shown."""
     return f"/failures/{quote(fingerprint, safe='')}"

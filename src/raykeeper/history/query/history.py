@@ -8,6 +8,7 @@ from typing import Protocol
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import SessionMissing
+from raykeeper.history.live_objects.model import LiveObjects
 from raykeeper.history.logs.store import LogStore
 from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.prices import PriceList
@@ -47,6 +48,8 @@ class History:
     prices: PriceList | None = None
     presence: Presence | None = None
     """Tells which RayClusters are gone; None where there is no Kubernetes to ask."""
+    live_objects: LiveObjects | None = None
+    """Ray's objects that exist now; None where Kubernetes is not asked for them."""
     clock: Clock = field(default_factory=SystemClock)
     looks: BackgroundLooks = field(default_factory=lambda: BackgroundLooks(SystemClock()))
     """What is counted over all sessions, while nobody waits."""

@@ -26,6 +26,7 @@ from raykeeper.history.http.pages.failures import (
 )
 from raykeeper.history.http.pages.job import get_job_markdown, get_job_page
 from raykeeper.history.http.pages.jobs import get_home, list_all_jobs
+from raykeeper.history.http.pages.live import get_live_object, list_live_objects
 from raykeeper.history.http.pages.log_tail import get_log_tail
 from raykeeper.history.http.pages.log_viewer import get_log_of, get_log_page
 from raykeeper.history.http.pages.report import report_page
@@ -43,7 +44,7 @@ from raykeeper.history.http.pages.timeline import get_timeline_page
 from raykeeper.history.http.routing import NEWEST, SESSION_PATH
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
-from raykeeper.history.urls import compare_path
+from raykeeper.history.urls import LIVE_PATH, compare_path
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ SITE_PAGES = (
     SitePage(FAILURES_PATH, list_failure_kinds),
     SitePage(f"{FAILURES_PATH}/{{fingerprint}}", get_failure_kind),
     SitePage(f"{FAILURES_PATH}/{{fingerprint}}/note", post_failure_note, method="POST"),
+    SitePage(LIVE_PATH, list_live_objects),
+    SitePage(f"{LIVE_PATH}/{{kind}}/{{namespace}}/{{name}}", get_live_object),
     SitePage("/compare", _get_compare_page),
     SitePage("/search", get_search_page),
     SitePage("/clusters/{namespace}/{cluster}", get_cluster_page),
