@@ -19,6 +19,8 @@ from raykeeper.history.live_objects.model import (
     LivePod,
     LiveProblem,
 )
+from raykeeper.layout.keys import KubeFactsKey
+from raykeeper.layout.kube_facts import ClusterFact, encode_facts
 from support.asking import ask
 from support.history_scene import SESSION, Scene, a_scene, put_session, session_url
 
@@ -89,8 +91,16 @@ async def test_a_cluster_leads_to_its_session_and_its_report(scene: Scene) -> No
 
 
 async def test_a_cluster_without_a_session_leads_to_why_it_does_not_start(scene: Scene) -> None:
+    key = KubeFactsKey("team-b", "new", "u2", 1_794_770_033_063_000_000).key
+    await scene.store.put(key, encode_facts([ClusterFact(at=AT, uid="u2", name="new")]))
     [row] = [one for one in (await ask(app_of(scene), API)).body["objects"] if one["object"]["name"] == "new"]
     assert row["history"] == {"session": "", "job": "", "report": "/clusters/team-b/new"}
+    assert (await ask(app_of(scene), row["history"]["report"])).status == 200
+
+
+async def test_a_cluster_of_which_nothing_was_stored_leads_nowhere(scene: Scene) -> None:
+    [row] = [one for one in (await ask(app_of(scene), API)).body["objects"] if one["object"]["name"] == "new"]
+    assert row["history"] == {"session": "", "job": "", "report": ""}
 
 
 @pytest.mark.parametrize(

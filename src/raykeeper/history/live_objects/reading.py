@@ -193,8 +193,8 @@ def _cron_job(known: LiveObject, spec: _Spec, status: _Status) -> LiveObject:
     if _is(known, "Stalled"):
         state = "invalid"
     zone = f" ({spec.time_zone})" if spec.time_zone else ""
-    last = f", last at {status.last_schedule_time}" if status.last_schedule_time else ", not yet"
-    words = worst_of(known.conditions) if state == "invalid" else f"Runs at {spec.schedule}{zone}{last}"
+    last = f"last run for {status.last_schedule_time}" if status.last_schedule_time else "it has not run yet"
+    words = worst_of(known.conditions) if state == "invalid" else f"Schedule {spec.schedule}{zone}: {last}"
     return msgspec.structs.replace(known, state=state, words=words)
 
 

@@ -25,6 +25,7 @@ from raykeeper.history.live_objects.model import (
 )
 from raykeeper.history.query.history import History
 from raykeeper.history.report.unstarted import session_of_rayjob
+from raykeeper.history.store.kube_facts import incarnations_of
 from raykeeper.history.urls import cluster_path, job_path, live_path, overview_path, rayjob_path, report_path
 from raykeeper.layout.keys import SessionId
 
@@ -141,12 +142,12 @@ async def history_links(history: History, one: LiveObject) -> HistoryLinks:
         if one.kind == "RayJob":
             return await _links_of_rayjob(history, one)
         session = await history.catalog.newest_of_cluster(one.namespace, one.clusters[0]) if one.clusters else None
+        if session is None and one.kind == "RayCluster":
+            has_facts = await incarnations_of(history.catalog.store, one.namespace, one.name)
+            return HistoryLinks(report=cluster_path(one.namespace, one.name) if has_facts else "")
     except RaykeeperError:
         return HistoryLinks()
-    if session is not None:
-        return HistoryLinks(session=overview_path(session), report=report_path(session))
-    is_waiting = one.kind == "RayCluster" and one.state in ("starting", "failed", "invalid")
-    return HistoryLinks(report=cluster_path(one.namespace, one.name) if is_waiting else "")
+    return HistoryLinks(session=overview_path(session), report=report_path(session)) if session else HistoryLinks()
 
 
 async def _links_of_rayjob(history: History, one: LiveObject) -> HistoryLinks:

@@ -41,6 +41,7 @@ from raykeeper.history.http.pages.sessions import (
     redirect_to_latest,
 )
 from raykeeper.history.http.pages.timeline import get_timeline_page
+from raykeeper.history.http.ray_api.metrics import GRAFANA_PATH, get_grafana_at_its_time
 from raykeeper.history.http.routing import NEWEST, SESSION_PATH
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
@@ -64,6 +65,10 @@ async def _get_session_page(_: Request, context: SessionContext, __: History) ->
     return session_page(overview, report)
 
 
+async def _get_grafana(request: Request, context: SessionContext, _: History) -> Response:
+    return await get_grafana_at_its_time(request, context)
+
+
 SESSION_PAGES = (
     SessionPage("/overview", _get_session_page),
     SessionPage("/job/{job}", get_job_page),
@@ -76,6 +81,7 @@ SESSION_PAGES = (
     SessionPage("/log/tail", get_log_tail),
     SessionPage("/report", _get_report_page),
     SessionPage("/report/{job}", get_job_page),
+    SessionPage(f"/{GRAFANA_PATH}/{{path:path}}", _get_grafana),
 )
 
 
