@@ -106,7 +106,7 @@ async def test_the_tables_of_a_job_unfold(tab: Tab, session_url: str) -> None:
     assert faults_of(tab.traffic, session_url) == []
 
 
-@pytest.mark.parametrize(("page", "kind"), [("metrics", "d"), ("cluster", "d"), ("overview", "d-solo")])
+@pytest.mark.parametrize(("page", "kind"), [("metrics", "d"), ("overview", "d-solo")])
 async def test_metric_panels_show_the_past_session_at_its_time(
     page: str, kind: str, tab: Tab, dead_store: Path, server_folder: Path, pictures: Path
 ) -> None:
