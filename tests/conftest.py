@@ -19,6 +19,7 @@ pytest_plugins = [
     "bed.object_stores",
     "bed.redis",
     "bed.chromium",
+    "bed.prometheus",
     "bed.node.fixtures",
     "support.golden",
 ]

@@ -19,14 +19,16 @@ metadata: {{- include "raykeeper.monitoringMetadata" . | nindent 2 }}
 spec: {{- toYaml $rules | nindent 2 }}
 {{- end }}
 
-{{- /* (dict root values name labels): monitoring/dashboard.json, where Grafana's sidecar finds it by its label. */}}
+{{- /* (dict root values name labels): the dashboards of monitoring/, where Grafana's sidecar finds them by a label. */}}
 {{- define "raykeeper.dashboard" -}}
 apiVersion: v1
 kind: ConfigMap
 metadata: {{- include "raykeeper.monitoringMetadata" . | nindent 2 }}
 data:
-  {{ .name }}.json: |-
-    {{- .root.Files.Get "monitoring/dashboard.json" | trim | nindent 4 }}
+  {{- range $path, $content := .root.Files.Glob "monitoring/*.json" }}
+  {{ $.name }}{{ ternary "" (printf "-%s" (base $path | trimSuffix ".json")) (eq (base $path) "dashboard.json") }}.json: |-
+    {{- toString $content | trim | nindent 4 }}
+  {{- end }}
 {{- end }}
 
 {{- /* (dict root name labels selector ports): who may reach the pods, and what they may reach. */}}

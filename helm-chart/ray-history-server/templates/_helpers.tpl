@@ -85,13 +85,38 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and $size (gt (mulf (default 10240 (.Values.cache).megabytes) 1e6) (float64 $size)) }}
 {{- fail (printf "cache.megabytes: %v do not fit into cache.volume.emptyDir.sizeLimit, %s: Kubernetes would evict the pod" .Values.cache.megabytes .Values.cache.volume.emptyDir.sizeLimit) }}
 {{- end }}
+{{- if and (.Values.monitoring).grafanaUrl (not (include "ray-history-server.hasMonitoringPort" .)) }}
+{{- fail "monitoring.grafanaUrl needs monitoring.servicePort, the port that leads there" }}
+{{- end }}
 {{- if and (.Values.httpRoute).enabled (not (.Values.httpRoute).parentRefs) }}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs, such as [{name: my-gateway}]" }}
 {{- end }}
 {{- end }}
 
+{{- define "ray-history-server.hasMonitoringPort" -}}
+{{- if ne (toString (.Values.monitoring).servicePort) "false" }}true{{ end }}
+{{- end }}
+
+{{- define "ray-history-server.recordsFacts" -}}
+{{- if ne (toString (.Values.kubernetesFacts).enabled) "false" }}true{{ end }}
+{{- end }}
+
+{{- define "ray-history-server.showsLiveObjects" -}}
+{{- if ne (toString (.Values.liveObjects).enabled) "false" }}true{{ end }}
+{{- end }}
+
+{{- define "ray-history-server.asksKubernetes" -}}
+{{- if or (include "ray-history-server.recordsFacts" .) (include "ray-history-server.showsLiveObjects" .) }}true{{ end }}
+{{- end }}
+
 {{- define "ray-history-server.args" -}}
 - --bind=:8080
+{{- if include "ray-history-server.hasMonitoringPort" . }}
+- --monitoring-bind=:3000
+{{- with (.Values.monitoring).grafanaUrl }}
+- --grafana-url={{ . }}
+{{- end }}
+{{- end }}
 - --auth={{ include "ray-history-server.authMode" . }}
 {{- if eq (include "ray-history-server.authMode" .) "token" }}
 - --auth-token-file=/var/run/raykeeper/token
@@ -100,7 +125,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - --cache-mb={{ include "raykeeper.text" (default 10240 (.Values.cache).megabytes) }}
 - --query-memory-mb={{ include "raykeeper.text" (default 1024 .Values.queryMemoryMegabytes) }}
 - --log-level={{ default "info" .Values.logLevel }}
-- --kubernetes-facts={{ ternary "on" "off" (ne (toString (.Values.kubernetesFacts).enabled) "false") }}
+- --kubernetes-facts={{ ternary "on" "off" (eq (include "ray-history-server.recordsFacts" .) "true") }}
+- --live-objects={{ ternary "on" "off" (eq (include "ray-history-server.showsLiveObjects" .) "true") }}
 {{- with (.Values.kubernetesFacts).namespaces }}
 - --kubernetes-namespaces={{ join "," . }}
 {{- end }}
@@ -155,7 +181,7 @@ metadata:
   {{- end }}
 spec:
   serviceAccountName: {{ include "ray-history-server.serviceAccountName" . }}
-  automountServiceAccountToken: {{ ne (toString (.Values.kubernetesFacts).enabled) "false" }}
+  automountServiceAccountToken: {{ eq (include "ray-history-server.asksKubernetes" .) "true" }}
   {{- with .Values.podSecurityContext }}
   securityContext: {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -216,6 +242,11 @@ spec:
         - name: http
           containerPort: 8080
           protocol: TCP
+        {{- if include "ray-history-server.hasMonitoringPort" . }}
+        - name: monitoring
+          containerPort: 3000
+          protocol: TCP
+        {{- end }}
       livenessProbe: {{- merge dict (default dict .Values.livenessProbe) (dict "httpGet" (dict "path" "/livez" "port" "http")) | toYaml | nindent 8 }}
       readinessProbe: {{- merge dict (default dict .Values.readinessProbe) (dict "httpGet" (dict "path" "/readz" "port" "http")) | toYaml | nindent 8 }}
       {{- range $name := list "resources" "securityContext" }}

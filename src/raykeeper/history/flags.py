@@ -173,6 +173,18 @@ _OURS = (
     ),
     *_LOGIN,
     Flag(
+        "monitoring-bind",
+        "Second address to listen on, such as :3000: it leads to Grafana (--grafana-url), or to the resource curves of "
+        "the store. Access is the same as at --bind. Default: none.",
+        variable="RAYKEEPER_MONITORING_BIND",
+    ),
+    Flag(
+        "grafana-url",
+        "Grafana as this server reaches it, such as http://grafana.monitoring; --monitoring-bind leads there. "
+        "Grafana's own login stays.",
+        variable="RAYKEEPER_GRAFANA_URL",
+    ),
+    Flag(
         "cache-dir",
         "Folder for cached objects. It may be deleted at any time, and shared by processes.",
         default="~/.cache/raykeeper-history",
@@ -221,6 +233,13 @@ _OURS = (
         "kubernetes-lease-namespace",
         "Namespace of the Lease by which replicas elect the one that records. Default: the pod's own.",
         variable="RAYKEEPER_KUBERNETES_LEASE_NAMESPACE",
+    ),
+    Flag(
+        "live-objects",
+        "Show the RayClusters, RayJobs, RayServices and RayCronJobs that exist now, read-only: on, off, or auto "
+        "(in a pod with a service account, and with --kubeconfig).",
+        default="auto",
+        variable="RAYKEEPER_LIVE_OBJECTS",
     ),
     *LOG_FLAGS,
 )

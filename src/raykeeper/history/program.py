@@ -6,9 +6,10 @@ import asyncio
 import ctypes
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
 from raykeeper.history.alerts.watch import alerting
 from raykeeper.history.http.access.opening import open_authenticator
-from raykeeper.history.http.app import make_app
-from raykeeper.history.http.listener import make_server, open_listener
+from raykeeper.history.http.app import make_app, with_access
+from raykeeper.history.http.listener import Server, make_server, open_listener
+from raykeeper.history.http.monitoring import monitoring_app
 from raykeeper.history.http.pages.dashboard import find_dashboard
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import OnFinal, Sessions, SessionsSettings
 from raykeeper.history.jobs_list.summary import SummaryWriter
+from raykeeper.history.live_objects.model import LiveObjects
 from raykeeper.history.logs.store import LogStore
 from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.query.cache import ResponseCache
@@ -36,7 +39,7 @@ from raykeeper.history.retention.metrics import RetentionMetrics
 from raykeeper.history.retention.sweeper import SweepLoop
 from raykeeper.history.retention_policy import RetentionPolicy
 from raykeeper.history.samples.store import SampleStore
-from raykeeper.history.settings import HistorySettings, HistoryStoreSettings, KubernetesSettings
+from raykeeper.history.settings import FactsMode, HistorySettings, HistoryStoreSettings, KubernetesSettings
 from raykeeper.history.store.background_look import BackgroundLooks
 from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
@@ -73,11 +76,11 @@ def give_memory_back() -> None:
     mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-def is_wanted(settings: KubernetesSettings, environment: Mapping[str, str]) -> bool:
-    """Whether Kubernetes is observed: if it was said, or if there is one to be seen."""
-    if settings.facts == "auto":
+def is_wanted(mode: FactsMode, settings: KubernetesSettings, environment: Mapping[str, str]) -> bool:
+    """Whether Kubernetes is asked for this: if it was said, or if there is one to be seen."""
+    if mode == "auto":
         return settings.kubeconfig is not None or is_given(environment, SERVICE_ACCOUNT_FOLDER)
-    return settings.facts == "on"
+    return mode == "on"
 
 
 log = Log("raykeeper.history")
@@ -88,42 +91,67 @@ def serve(settings: HistorySettings, environment: Mapping[str, str]) -> int:
     give_memory_back()
     store = _store_settings(settings.store, environment)
     folder = _cache_folder(settings.cache.folder)
-    address = parse_address("--bind", settings.bind) or Address("127.0.0.1", 0)
-    with open_listener("--bind", settings.bind, address) as listener:
-        uvloop.run(_answer(settings, store, folder, listener, environment))
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(_listener("--bind", settings.bind))]
+        if settings.monitoring_bind:
+            listeners.append(stack.enter_context(_listener("--monitoring-bind", settings.monitoring_bind)))
+        uvloop.run(_answer(settings, store, folder, listeners, environment))
     return 0
+
+
+def _listener(setting: str, bind: str) -> socket.socket:
+    return open_listener(setting, bind, parse_address(setting, bind) or Address("127.0.0.1", 0))
 
 
 async def _answer(
     settings: HistorySettings,
     store: StoreSettings,
     folder: Path,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     environment: Mapping[str, str],
 ) -> None:
+    """Answer at the first listener, and at the second about monitoring."""
     async with AsyncExitStack() as stack:
         history = await stack.enter_async_context(open_history(settings, store, folder))
-        sweeps = _sweeps(settings.retention, store, history)
-        if is_wanted(settings.kubernetes, environment):
+        sweeps, kubernetes = _sweeps(settings.retention, store, history), settings.kubernetes
+        if is_wanted(kubernetes.facts, kubernetes, environment):
             await stack.enter_async_context(_observing(settings, store, environment, history.metrics.registry, sweeps))
             presence = await stack.enter_async_context(_presence(settings, environment))
             history = replace(history, presence=presence)
         elif sweeps is not None:
             await stack.enter_async_context(_sweeping(sweeps))
+        if is_wanted(kubernetes.live_objects, kubernetes, environment):
+            objects = await stack.enter_async_context(_live_objects(settings, environment))
+            history = replace(history, live_objects=objects)
         if settings.alerts is not None:
             await stack.enter_async_context(alerting(history, settings.alerts))
         dashboard = find_dashboard(settings.dashboard_dir)
         authenticator = await stack.enter_async_context(
-            open_authenticator(settings.access, settings.kubernetes, environment, history.catalog.store, history.clock)
+            open_authenticator(settings.access, kubernetes, environment, history.catalog.store, history.clock)
         )
-        server = make_server(make_app(history, dashboard, authenticator))
+        app = make_app(history, dashboard, authenticator)
+        servers = [make_server(app)]
+        if len(listeners) > 1:
+            guard = partial(with_access, access=settings.access, authenticator=authenticator)
+            monitoring = monitoring_app(settings.grafana.url, app, guard)
+            servers.append(make_server(await stack.enter_async_context(monitoring)))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, server.stop)
-        host, port, *_ = listener.getsockname()
+            loop.add_signal_handler(number, _stop_all, servers)
+        host, port, *_ = listeners[0].getsockname()
         log.info("listening", host=host, port=port, store=store.describe(), dashboard=dashboard.is_there)
-        await server.serve(sockets=[listener])
+        for listener in listeners[1:]:
+            host, port, *_ = listener.getsockname()
+            log.info("listening for monitoring", host=host, port=port, grafana=settings.grafana.url or "none")
+        await asyncio.gather(
+            *(server.serve(sockets=[listener]) for server, listener in zip(servers, listeners, strict=True))
+        )
     log.info("ended")
+
+
+def _stop_all(servers: Sequence[Server]) -> None:
+    for server in servers:
+        server.stop()
 
 
 @asynccontextmanager
@@ -229,6 +257,14 @@ def _presence(settings: HistorySettings, environment: Mapping[str, str]) -> Abst
     from raykeeper.history.http.kuberay_api.presence import kubernetes_presence  # here for the same reason
 
     return kubernetes_presence(settings.kubernetes, environment)
+
+
+def _live_objects(
+    settings: HistorySettings, environment: Mapping[str, str]
+) -> AbstractAsyncContextManager[LiveObjects]:
+    from raykeeper.history.live_objects.kubernetes import kubernetes_objects  # here for the same reason
+
+    return kubernetes_objects(settings.kubernetes, environment)
 
 
 def _store_settings(store: HistoryStoreSettings, environment: Mapping[str, str]) -> StoreSettings:

@@ -108,6 +108,11 @@ class GrafanaSettings:
     """Grafana's cluster variable (`RAY_GRAFANA_CLUSTER_FILTER`)."""
     prometheus_name: str = "Prometheus"
     """Grafana's name of the data source (`RAY_PROMETHEUS_NAME`)."""
+    url: str = ""
+    """Grafana as this server reaches it (`--grafana-url`, `RAYKEEPER_GRAFANA_URL`); `--monitoring-bind` leads there."""
+    port: int = 0
+    """Port of `--monitoring-bind` where that leads to Grafana: browsers that are told no other address find it there,
+    under the name by which they call this server."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,9 @@ class KubernetesSettings:
     """Those that are watched (`--kubernetes-namespaces`); none stands for all."""
     lease_namespace: str = ""
     """Where replicas agree on who records (`--kubernetes-lease-namespace`); empty for the pod's own."""
+    live_objects: FactsMode = "auto"
+    """Whether pages show the RayClusters, RayJobs, RayServices and RayCronJobs that exist now; `auto` as for facts
+    (`--live-objects`, `RAYKEEPER_LIVE_OBJECTS`)."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,9 @@ class HistorySettings:
     bind: str = "127.0.0.1:8080"
     """Address to listen at (`--bind`, `RAYKEEPER_BIND`); any but loopback needs a decision about access. Under
     KubeRay's name it is `:8080`."""
+    monitoring_bind: str = ""
+    """Second address, which leads to Grafana, or to our own monitoring where there is none (`--monitoring-bind`,
+    `RAYKEEPER_MONITORING_BIND`); empty for none. Who may read is the same as at `bind`."""
     access: AccessSettings = field(default_factory=AccessSettings)
     """Who may read."""
     dashboard_dir: Path | None = None

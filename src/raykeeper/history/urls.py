@@ -44,6 +44,24 @@ def cluster_path(namespace: str, cluster: str) -> str:
     return f"/clusters/{quote(namespace, safe='')}/{quote(cluster, safe='')}"
 
 
+MONITORING_PATH = "/monitoring"
+"""Where clusters are listed with the way to what they use."""
+
+
+def session_monitoring_path(session: SessionId) -> str:
+    """Where it is shown what the nodes of a session used."""
+    return f"{session_path(session)}monitoring"
+
+
+LIVE_PATH = "/live"
+"""Where Ray's objects are listed that exist in Kubernetes now."""
+
+
+def live_path(kind: str, namespace: str, name: str) -> str:
+    """Where one of them is shown."""
+    return f"{LIVE_PATH}/{kind.lower()}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
 def failure_path(fingerprint: str) -> str:
     """Where one kind of failure is shown."""
     return f"/failures/{quote(fingerprint, safe='')}"

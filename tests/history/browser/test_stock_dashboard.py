@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
 import pytest
@@ -16,7 +18,7 @@ from support.raycapture import HEAD, MOMENTS, SESSION, RayCapture
 
 pytestmark = pytest.mark.bed
 
-GRAFANA = "http://127.0.0.1:9"  # nobody listens at that port: what is looked at is where panels would come from
+GRAFANA = "http://127.0.0.1:3999"  # nobody listens there: what is looked at is where panels would come from
 
 
 async def test_every_page_opens_without_an_error(tab: Tab, session_url: str, pictures: Path) -> None:
@@ -104,16 +106,28 @@ async def test_the_tables_of_a_job_unfold(tab: Tab, session_url: str) -> None:
     assert faults_of(tab.traffic, session_url) == []
 
 
-async def test_metric_panels_show_the_past_session(
-    tab: Tab, dead_store: Path, server_folder: Path, pictures: Path
+@pytest.mark.parametrize(("page", "kind"), [("metrics", "d"), ("overview", "d-solo")])
+async def test_metric_panels_show_the_past_session_at_its_time(
+    page: str, kind: str, tab: Tab, dead_store: Path, server_folder: Path, pictures: Path
 ) -> None:
-    with serving_process(dead_store, server_folder / "metrics", RAY_GRAFANA_HOST=GRAFANA) as url:
-        await tab.open(f"{url}#/metrics")
-        panels = await eventually(lambda: tab.sources_of("iframe"))
-        await tab.screenshot(pictures / "metrics-with-grafana.png")
+    with serving_process(dead_store, server_folder / f"metrics-{page}", RAY_GRAFANA_HOST=GRAFANA) as url:
+        await tab.open(f"{url}#/{page}")
+
+        async def asked_of_grafana() -> list[str]:
+            return [one.url for one in tab.traffic.requests.values() if one.url.startswith(GRAFANA)]
+
+        panels = await eventually(asked_of_grafana)
+        await tab.screenshot(pictures / f"{page}-with-grafana.png")
         assert NO_METRICS not in await tab.text()
-    assert all(panel.startswith(f"{GRAFANA}/d/") for panel in panels)
-    assert all(f"var-SessionName={SESSION.session}" in panel for panel in panels)
+    assert panels
+    for panel in panels:
+        asked = dict(parse_qsl(urlsplit(panel).query))
+        assert urlsplit(panel).path.startswith(f"/{kind}/")
+        assert asked["var-SessionName"] == SESSION.session
+        began, ended = (datetime.fromtimestamp(int(asked[name]) / 1000, UTC) for name in ("from", "to"))
+        assert began.strftime("session_%Y-%m-%d") == SESSION.session[:18]
+        assert timedelta(minutes=1) < ended - began < timedelta(hours=2)
+        assert "refresh" not in asked
 
 
 async def test_what_goes_wrong_on_a_page_is_noticed(tab: Tab, session_url: str) -> None:

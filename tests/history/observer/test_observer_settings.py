@@ -32,6 +32,7 @@ def test_flags_and_variables_say_what_is_observed() -> None:
     ("flag", "cure"),
     [
         ("--kubernetes-facts=maybe", "use on, off or auto"),
+        ("--live-objects=yes", "use on, off or auto"),
         ("--kubernetes-namespaces=team-a,,b", "separated by commas"),
         ("--kubernetes-namespaces=Team_A", "separated by commas"),
     ],
@@ -63,7 +64,9 @@ def test_kubernetes_is_observed_where_there_is_one_or_where_it_was_said(
 ) -> None:
     (tmp_path / "token").write_text("token")
     monkeypatch.setattr(program, "SERVICE_ACCOUNT_FOLDER", tmp_path)
-    assert is_wanted(KubernetesSettings(mode, kubeconfig), POD if is_pod else {}) is expected
+    settings = KubernetesSettings(mode, kubeconfig, live_objects=mode)
+    assert is_wanted(settings.facts, settings, POD if is_pod else {}) is expected
+    assert is_wanted(settings.live_objects, settings, POD if is_pod else {}) is expected
 
 
 def test_only_those_share_a_lease_that_would_write_the_same() -> None:

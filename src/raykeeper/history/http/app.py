@@ -57,10 +57,14 @@ def make_app(
     history: History, dashboard: DashboardFiles = NO_DASHBOARD, authenticator: Authenticator | None = None
 ) -> ASGIApp:
     """Everything the server answers. Without an authenticator, callers are asked as the access settings say."""
-    app = make_routes(history, dashboard)
-    note = note_look if history.access.is_audited else None
-    guarded: ASGIApp = Guard(app, authenticator or _authenticator_of(history.access), note)
-    if history.access.answers_localhost_only:
+    return with_access(make_routes(history, dashboard), history.access, authenticator)
+
+
+def with_access(app: ASGIApp, access: AccessSettings, authenticator: Authenticator | None) -> ASGIApp:
+    """The application for those who may read; the same at every listener."""
+    note = note_look if access.is_audited else None
+    guarded: ASGIApp = Guard(app, authenticator or _authenticator_of(access), note)
+    if access.answers_localhost_only:
         guarded = LocalNamesOnly(guarded)
     return OwnPagesOnly(guarded)
 

@@ -10,6 +10,7 @@ import msgspec
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import SessionMissing
+from raykeeper.history.live_objects.model import LiveObjects, VisibleLiveObjects
 from raykeeper.history.logs.store import LogStore
 from raykeeper.history.metrics import HistoryMetrics
 from raykeeper.history.prices import PriceList
@@ -55,6 +56,8 @@ class History:
     """How long sessions are kept; None where this server removes nothing."""
     presence: Presence | None = None
     """Tells which RayClusters are gone; None where there is no Kubernetes to ask."""
+    live_objects: LiveObjects | None = None
+    """Ray's objects that exist now; None where Kubernetes is not asked for them."""
     clock: Clock = field(default_factory=SystemClock)
     looks: BackgroundLooks = field(default_factory=lambda: BackgroundLooks(SystemClock()))
     """What is counted over all sessions, while nobody waits."""
@@ -73,6 +76,7 @@ class History:
             catalog=self.catalog.seen_by(visibility),
             sessions=_VisibleSessions(self.sessions, visibility),
             looks=self.looks.seen_by(visibility),
+            live_objects=VisibleLiveObjects(self.live_objects, visibility) if self.live_objects else None,
             visibility=visibility,
         )
 

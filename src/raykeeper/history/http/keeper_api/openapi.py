@@ -73,6 +73,8 @@ _OF_PATHS = {
     "session": "Ray's name of the session, or `latest` for the one that started last.",
     "job": "A job id, the submission id, or the name of its RayJob.",
     "rayjob": "Name of the RayJob.",
+    "kind": "`raycluster`, `rayjob`, `rayservice` or `raycronjob`.",
+    "name": "Name of the object.",
     "node": "Ray's id of the node.",
     "task": "A task id, in hex.",
 }

@@ -14,6 +14,7 @@ from raykeeper.history.http.keeper_api.clusters import CLUSTER_OPERATIONS
 from raykeeper.history.http.keeper_api.curves import CURVE_OPERATIONS
 from raykeeper.history.http.keeper_api.failures import FAILURE_OPERATIONS
 from raykeeper.history.http.keeper_api.jobs import JOB_OPERATIONS
+from raykeeper.history.http.keeper_api.live import LIVE_OPERATIONS
 from raykeeper.history.http.keeper_api.openapi import openapi_document
 from raykeeper.history.http.keeper_api.operation import (
     PREFIX,
@@ -41,6 +42,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *REPORT_OPERATIONS,
     *CLUSTER_OPERATIONS,
     *RAYJOB_OPERATIONS,
+    *LIVE_OPERATIONS,
     *OVERVIEW_OPERATIONS,
     *CURVE_OPERATIONS,
     *TIMELINE_OPERATIONS,

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from raykeeper.history.http.pages.assets import asset_path
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.search.model import WORDS_CHARS
+from raykeeper.history.urls import LIVE_PATH
 from raykeeper.layout.keys import SessionId
 
 # Whatever a name in a bucket might smuggle in is not run, loaded or sent anywhere.
@@ -34,11 +35,12 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
-Section = Literal["jobs", "failures", "sessions", "compare", "storage", "search"]
+Section = Literal["jobs", "failures", "sessions", "live", "compare", "storage", "search"]
 _SECTIONS: tuple[tuple[Section, str, str], ...] = (
     ("jobs", "Jobs", "/"),
     ("failures", "Failures", "/failures"),
     ("sessions", "Sessions", "/sessions"),
+    ("live", "Live", LIVE_PATH),
     ("compare", "Compare", "/compare"),
     ("storage", "Storage", "/storage"),
 )

@@ -27,8 +27,10 @@ from raykeeper.history.http.pages.failures import (
 )
 from raykeeper.history.http.pages.job import get_job_markdown, get_job_page
 from raykeeper.history.http.pages.jobs import get_home, list_all_jobs
+from raykeeper.history.http.pages.live import get_live_object, list_live_objects
 from raykeeper.history.http.pages.log_tail import get_log_tail
 from raykeeper.history.http.pages.log_viewer import get_log_of, get_log_page
+from raykeeper.history.http.pages.monitoring import get_monitoring, get_session_monitoring
 from raykeeper.history.http.pages.report import report_page
 from raykeeper.history.http.pages.search import get_search_page, get_session_search_page
 from raykeeper.history.http.pages.session import session_page
@@ -42,10 +44,11 @@ from raykeeper.history.http.pages.sessions import (
 )
 from raykeeper.history.http.pages.storage import STORAGE_PATH, get_storage_page
 from raykeeper.history.http.pages.timeline import get_timeline_page
+from raykeeper.history.http.ray_api.metrics import GRAFANA_PATH, get_grafana_at_its_time
 from raykeeper.history.http.routing import NEWEST, SESSION_PATH
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
-from raykeeper.history.urls import compare_path
+from raykeeper.history.urls import LIVE_PATH, MONITORING_PATH, compare_path
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,13 @@ async def _get_session_page(_: Request, context: SessionContext, __: History) ->
     return session_page(overview, report)
 
 
+async def _get_grafana(request: Request, context: SessionContext, _: History) -> Response:
+    return await get_grafana_at_its_time(request, context)
+
+
 SESSION_PAGES = (
     SessionPage("/overview", _get_session_page),
+    SessionPage("/monitoring", get_session_monitoring),
     SessionPage("/job/{job}", get_job_page),
     SessionPage("/job/{job}/report.md", get_job_markdown),
     SessionPage("/job/{job}/report.html", get_job_export),
@@ -79,6 +87,7 @@ SESSION_PAGES = (
     SessionPage("/report", _get_report_page),
     SessionPage("/report.html", get_session_export),
     SessionPage("/report/{job}", get_job_page),
+    SessionPage(f"/{GRAFANA_PATH}/{{path:path}}", _get_grafana),
 )
 
 
@@ -114,6 +123,9 @@ SITE_PAGES = (
     SitePage(FAILURES_PATH, list_failure_kinds),
     SitePage(f"{FAILURES_PATH}/{{fingerprint}}", get_failure_kind),
     SitePage(f"{FAILURES_PATH}/{{fingerprint}}/note", post_failure_note, method="POST"),
+    SitePage(MONITORING_PATH, get_monitoring),
+    SitePage(LIVE_PATH, list_live_objects),
+    SitePage(f"{LIVE_PATH}/{{kind}}/{{namespace}}/{{name}}", get_live_object),
     SitePage("/compare", _get_compare_page),
     SitePage(STORAGE_PATH, get_storage_page),
     SitePage("/search", get_search_page),

@@ -1,0 +1,1 @@
+"""RayClusters, RayJobs, RayServices and RayCronJobs that exist in Kubernetes now: read, never written."""
