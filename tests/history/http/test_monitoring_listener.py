@@ -107,7 +107,7 @@ async def test_a_request_reaches_grafana_as_it_is_and_so_does_the_answer(open_to
 async def test_nothing_that_lets_somebody_in_here_is_shown_to_grafana(guarded: Scene) -> None:
     lies = {"X-WEBAUTH-USER": "admin", "X-Forwarded-For": "10.0.0.1", "X-JWT-Assertion": "x", "X-Real-IP": "1.1.1.1"}
     async with grafana() as (fake, url), listening(guarded, url) as address, aiohttp.ClientSession() as client:
-        cookie = {"Cookie": "raykeeper_access=1-2; grafana_session=7"}
+        cookie = {"Cookie": "raykeeper_access=1-2; __Host-raykeeper_session=x; grafana_session=7"}
         assert await status_of(client, f"{address}/api/org", headers={**BEARER, **cookie, **lies}) == 200
     [(_, _, headers, _)] = fake.requests
     told = " ".join(f"{name}: {value}" for name, value in headers.items()).lower()
