@@ -1,4 +1,4 @@
-"""Traefik on a control plane with a real node: a Gateway whose data plane carries requests, run as a process.
+"""Traefik on a control plane: a Gateway whose data plane carries requests, run as a process.
 
 It reaches pods as any process of this machine does, and pods reach it at the node's address.
 """
@@ -25,20 +25,23 @@ LISTENER_PORT = 80
 START_SECONDS = 120.0
 
 
-def way_in() -> str:
+def way_in(address: object = NODE_ADDRESS) -> str:
     """Where requests enter."""
-    return f"http://{NODE_ADDRESS}:{LISTENER_PORT}/"
+    return f"http://{address}:{LISTENER_PORT}/"
 
 
 @contextmanager
-def traefik_on(plane: ControlPlane) -> Iterator[Process]:
-    """Traefik until the end of the block, with its GatewayClass; what it installed stays in the control plane."""
+def traefik_on(plane: ControlPlane, address: object = NODE_ADDRESS) -> Iterator[Process]:
+    """Traefik until the end of the block, with its GatewayClass; what it installed stays in the control plane.
+
+    `address` is one of this machine, where it listens.
+    """
     install_gateway_crds(plane)
     classes = f"/apis/{GROUP}/v1/gatewayclasses"
     body: Json = {"metadata": {"name": CLASS}, "spec": {"controllerName": CONTROLLER}}
     if not plane.admin.answers(f"{classes}/{CLASS}"):
         plane.admin.post(classes, {"apiVersion": f"{GROUP}/v1", "kind": "GatewayClass"} | body)
-    process = _process(plane, free_port())
+    process = _process(plane, address, free_port())
     process.start()
     try:
         wait_until(f"Traefik has taken its class (log: {process.log_file})", lambda: _has_class(plane), START_SECONDS)
@@ -52,13 +55,13 @@ def _has_class(plane: ControlPlane) -> bool:
     return any(one["type"] == "Accepted" and one["status"] == "True" for one in status.get("conditions", []))
 
 
-def _process(plane: ControlPlane, ping_port: int) -> Process:
+def _process(plane: ControlPlane, address: object, ping_port: int) -> Process:
     flags = (
-        f"--entrypoints.web.address={NODE_ADDRESS}:{LISTENER_PORT}",
+        f"--entrypoints.web.address={address}:{LISTENER_PORT}",
         f"--entrypoints.traefik.address={LOOPBACK}:{ping_port}",
         "--ping=true",
         "--providers.kubernetesgateway=true",
-        f"--providers.kubernetesgateway.statusaddress.ip={NODE_ADDRESS}",
+        f"--providers.kubernetesgateway.statusaddress.ip={address}",
         "--providers.providersthrottleduration=500ms",
         "--global.checknewversion=false",
         "--global.sendanonymoususage=false",

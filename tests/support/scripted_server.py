@@ -12,15 +12,16 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def served(handler: Handler, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> AsyncIterator[str]:
-    """The URL of a server that gives every request to `handler`."""
+async def served(
+    handler: Handler, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[str]:
+    """The URL of a server that gives every request to `handler`; at a free port where none is named."""
     # No keep-alive waiting at the end: a test is over when it is over.
     runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0)
     await runner.setup()
-    site = web.TCPSite(runner, host, 0, ssl_context=tls)
+    site = web.TCPSite(runner, host, port, ssl_context=tls)
     await site.start()
-    port = runner.addresses[0][1]
     try:
-        yield f"{'https' if tls else 'http'}://{host}:{port}"
+        yield f"{'https' if tls else 'http'}://{host}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
