@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -55,6 +56,10 @@ class People:
         self._client = Client(settings.oidc.client_id, settings.client_secret, scopes, extra)
         self._asks_offline = not settings.scopes and mode == "oidc"
         self._tokens = IdTokens(settings.oidc, self.provider, clock)
+        of_cli = replace(settings.oidc, client_id=settings.cli_client_id)
+        self._of_programs = [self._tokens]
+        if settings.cli_client_id:
+            self._of_programs.append(IdTokens(of_cli, self.provider, clock))
 
     async def flow(self) -> CodeFlow:
         """The way to sign in. A refresh token is asked for where the provider says that it knows how."""
@@ -94,11 +99,21 @@ class People:
         """Whoever shows an ID token of the provider; None for any other token. Raises as `caller_of` does."""
         if _issuer_of(token) != self._settings.oidc.issuer_url:
             return None
-        try:
-            person = self._person(await self._tokens.claims(token))
-        except TokenRefused:
+        for tokens in self._of_programs:
+            try:
+                person = self._person(await tokens.claims(token))
+            except TokenRefused:
+                continue
+            return await self.caller_of(person, can_sign_out=False)
+        return None
+
+    @property
+    def cli_login(self) -> dict[str, object] | None:
+        """What `raykeeper login` must know; None where there is no such login."""
+        if not self._settings.cli_client_id:
             return None
-        return await self.caller_of(person, can_sign_out=False)
+        known = {"issuer": self._settings.oidc.issuer_url, "client_id": self._settings.cli_client_id}
+        return {**known, "scopes": list(self._client.scopes)}
 
     async def _visibility(self, person: Person) -> Visibility:
         if self._reviews is None:
