@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,11 +14,12 @@ import msgspec
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.access_rules import Person
+from raykeeper.history.bounded import Bounded
 from raykeeper.history.http.access.callers import Caller
 from raykeeper.history.http.access.reviews import NamespaceReviews
 from raykeeper.history.settings import AuthMode, LoginSettings
 from raykeeper.history.visibility import NOTHING, Visibility
-from raykeeper.kube.reviews import User
+from raykeeper.kube.reviews import KEPT_SECONDS, MOST_KEPT, User
 from raykeeper.oidc.code_flow import Client, CodeFlow, Tokens
 from raykeeper.oidc.errors import TokenRefused
 from raykeeper.oidc.provider import Provider
@@ -58,6 +60,8 @@ class People:
         self._tokens = IdTokens(settings.oidc, self.provider, clock)
         of_cli = replace(settings.oidc, client_id=settings.cli_client_id)
         self._of_programs = [self._tokens]
+        self._clock = clock
+        self._checked: Bounded[bytes, tuple[float, Person]] = Bounded(MOST_KEPT)
         if settings.cli_client_id:
             self._of_programs.append(IdTokens(of_cli, self.provider, clock))
 
@@ -99,12 +103,21 @@ class People:
         """Whoever shows an ID token of the provider; None for any other token. Raises as `caller_of` does."""
         if _issuer_of(token) != self._settings.oidc.issuer_url:
             return None
+        digest = hashlib.sha256(token.encode()).digest()  # the token itself stays out of memory
+        until, person = self._checked.get(digest) or (0.0, None)
+        if person is None or self._clock.steady() >= until:
+            person = await self._person_of(token)
+            if person is None:
+                return None
+            self._checked.put(digest, (self._clock.steady() + KEPT_SECONDS, person))
+        return await self.caller_of(person, can_sign_out=False)
+
+    async def _person_of(self, token: str) -> Person | None:
         for tokens in self._of_programs:
             try:
-                person = self._person(await tokens.claims(token))
+                return self._person(await tokens.claims(token))
             except TokenRefused:
                 continue
-            return await self.caller_of(person, can_sign_out=False)
         return None
 
     @property
