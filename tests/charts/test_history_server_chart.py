@@ -80,7 +80,9 @@ def test_rights_to_review_are_given_to_those_who_need_them() -> None:
     reviews = {"kubernetes-tokens": 2, "login-with-oidc": 2, "login-with-reviews": 1, "ack-login": 0, "token": 0}
     for case, rules in reviews.items():
         documents = CHART.rendered(case)
-        roles = [one for one in documents if one["kind"] == "ClusterRole" and one["metadata"]["name"].endswith("-reviews")]
+        roles = [
+            one for one in documents if one["kind"] == "ClusterRole" and one["metadata"]["name"].endswith("-reviews")
+        ]
         assert sum(len(role["rules"]) for role in roles) == rules, case
         pod = the(documents, "Deployment", NAME)["spec"]["template"]["spec"]
         assert pod["automountServiceAccountToken"] or not rules

@@ -231,6 +231,7 @@ async def test_people_sign_in_with_alibaba_ram_in_a_browser(tab: Tab, tmp_path: 
             replicas.append(address.replace("127.0.0.1", "localhost"))
         await tab.open(f"{replicas[0]}/sessions")
         await tab.click("Sign in with 127.0.0.1", "a")
+        await tab.shows(["red-train"])
         for replica in replicas:
             await tab.open(f"{replica}/sessions")
             await tab.shows(["red-train", "alice", "Sign out"])

@@ -254,7 +254,7 @@ class SignIn:
         newer = msgspec.structs.replace(
             session, person=person, refresh_token=tokens.refresh_token or session.refresh_token
         )
-        return self._prolonged(newer)
+        return self._fitted(self._prolonged(newer))
 
     async def _start(self, request: Request) -> Response:
         """Send the browser to the provider, with a cookie that ties what comes back to it."""
@@ -326,13 +326,17 @@ class SignIn:
         now = self._now()
         ends_at = now + min(self._settings.session_seconds, self._settings.max_seconds)
         session = BrowserSession(secrets.token_urlsafe(12), now, ends_at, person, refresh_token, token)
-        if self._is_too_long(session):
-            # Without it people go through the provider again when the session ends, which seldom asks them anything.
-            session = msgspec.structs.replace(session, refresh_token="")
+        session = self._fitted(session)
         if self._is_too_long(session):
             raise _LoginRefused("Your groups, or your token, are too long for a cookie.", 403)
         response.headers.append("Set-Cookie", self._session_cookie(request, session))
         response.headers["Cache-Control"] = "no-store"
+
+    def _fitted(self, session: BrowserSession) -> BrowserSession:
+        """The session as a cookie can hold it, if need be without its refresh token: people then go through the
+        provider again when it ends, which seldom asks them anything.
+        """
+        return msgspec.structs.replace(session, refresh_token="") if self._is_too_long(session) else session
 
     def _is_too_long(self, session: BrowserSession) -> bool:
         return len(self._sealer.seal(_SESSION, session)) > LONGEST_COOKIE
