@@ -131,6 +131,9 @@ _VARIABLES_OF = {
     "history server": history_environment.VARIABLES,
     "API server": apiserver_environment.VARIABLES,
     "security proxy": securityproxy_environment.VARIABLES,
+    "commands that ask a history server": {
+        "RAYKEEPER_TOKEN": "Token for `--server`; beats `RAYKEEPER_AUTH_TOKEN` and that of `raykeeper login`.",
+    },
     "test bed": {
         "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
         "RAYKEEPER_BED_PROMETHEUS": "Folder with `prometheus` and `promtool` for the tests; default: Debian's, fetched.",

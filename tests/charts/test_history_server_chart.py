@@ -26,13 +26,20 @@ def server(documents: list[Json]) -> Json:
     return dict(found)
 
 
+MOUNTED = {
+    "/var/run/raykeeper/token": "0123456789abcdef",
+    "/var/run/raykeeper-cookies/keys": "k" * 48,
+    "/etc/raykeeper/namespaces/namespaces.yaml": "everybody: [shared]",
+}
+
+
 def settings_of(container: Json, folder: Path, files: Mapping[str, str] | None = None) -> HistorySettings:
     """What the history server makes of the container's arguments and variables, and of files by their paths."""
     arguments = list(container["args"])
-    for path, text in {"/var/run/raykeeper/token": "0123456789abcdef", **(files or {})}.items():
+    for path, text in {**MOUNTED, **(files or {})}.items():
         (folder / Path(path).name).write_text(text)
         arguments = [argument.replace(path, str(folder / Path(path).name)) for argument in arguments]
-    return read_settings(arguments, {variable["name"]: variable["value"] for variable in container["env"]})
+    return read_settings(arguments, {one["name"]: one.get("value", "of-a-secret") for one in container["env"]})
 
 
 def alert_files(documents: list[Json]) -> dict[str, str]:
@@ -76,6 +83,44 @@ def test_a_store_is_set_by_the_names_of_alibabas_documentation(tmp_path: Path) -
     pod = the(documents, "Deployment", NAME)["spec"]["template"]
     assert pod["metadata"]["labels"]["pod-identity.alibabacloud.com/injection"] == "on"
     assert pod["spec"]["serviceAccountName"] == "ray-historyserver"
+
+
+def test_people_sign_in_as_in_alibabas_documentation(tmp_path: Path) -> None:
+    """Its Secret `webapp-secret`, its CallbackServiceName, its own provider."""
+    container = server(CHART.rendered("ack-login"))
+    access = settings_of(container, tmp_path).access
+    assert (access.mode, access.login.public_url) == ("ram", "http://localhost:8080")
+    assert access.login.oidc.issuer_url == "https://oauth.aliyun.com"
+    assert access.login.rules.uids == {"2000000000000002"}
+    keys = {one["name"]: one["valueFrom"]["secretKeyRef"] for one in container["env"] if "valueFrom" in one}
+    assert keys == {
+        "RAYKEEPER_OIDC_CLIENT_ID": {"name": "webapp-secret", "key": "webapp-id"},
+        "RAYKEEPER_OIDC_CLIENT_SECRET": {"name": "webapp-secret", "key": "webapp-secret"},
+    }
+
+
+def test_rights_to_review_are_given_to_those_who_need_them() -> None:
+    reviews = {"kubernetes-tokens": 2, "login-with-oidc": 2, "login-with-reviews": 1, "ack-login": 0, "token": 0}
+    for case, rules in reviews.items():
+        documents = CHART.rendered(case)
+        roles = [
+            one for one in documents if one["kind"] == "ClusterRole" and one["metadata"]["name"].endswith("-reviews")
+        ]
+        assert sum(len(role["rules"]) for role in roles) == rules, case
+        pod = the(documents, "Deployment", NAME)["spec"]["template"]["spec"]
+        assert pod["automountServiceAccountToken"] or not rules
+
+
+def test_what_people_see_reaches_the_settings(tmp_path: Path) -> None:
+    access = settings_of(server(CHART.rendered("login-with-oidc")), tmp_path).access
+    assert (access.mode, access.also, access.audiences) == ("oidc", {"token", "kubernetes"}, ("history",))
+    login = access.login
+    assert (login.public_url, login.session_seconds, login.max_seconds) == ("https://history.example.org", 300, 28800)
+    assert (login.rules.emails, login.rules.groups) == ({"*@example.org"}, {"ray"})
+    assert login.scopes == ("openid", "profile", "email", "groups")
+    assert access.is_audited
+    configured = the(CHART.rendered("login-with-oidc"), "ConfigMap", f"{NAME}-namespaces")["data"]["namespaces.yaml"]
+    assert yaml.safe_load(configured)["groups"]["admins"] == ["*"]
 
 
 def test_the_role_needs_no_webhook_where_the_provider_is_known() -> None:
@@ -123,6 +168,13 @@ def test_two_installations_do_not_share_a_cluster_role() -> None:
         ),
         (CHART, {"store": {"url": "s3://a"}, "auth": {"mode": "none", "token": "a"}}, "auth.mode none uses no token"),
         (CHART, {"store": {"url": "s3://a"}, "auth": {"mode": "oauth"}}, "auth.mode must be one of"),
+        (CHART, {"store": {"url": "s3://a"}, "auth": {"mode": "oidc"}}, "auth.publicUrl: auth.mode oidc needs it"),
+        (
+            CHART,
+            {"store": {"url": "s3://a"}, "auth": {"mode": "ram", "publicUrl": "http://a"}},
+            "say who may see what by auth.allow",
+        ),
+        (CHART, {"store": {"url": "s3://a"}, "auth": {"also": ["kubernetes"]}}, "auth.mode token takes nothing else"),
         (CHART, {"store": {"uri": "s3://a"}}, "store.uri: there is no such value; did you mean store.url?"),
         (CHART, {"store": {"url": "s3://a"}, "httpRoute": {"enabled": True}}, "needs httpRoute.parentRefs"),
         (JOB, {}, "entrypoint is empty: say what the job runs"),

@@ -49,6 +49,8 @@ class LoginProvider(ScriptedProvider):
     asked: list[dict[str, str]] = field(default_factory=list)
     """Forms that the token endpoint got."""
     is_away_for_tokens: bool = False
+    needed_secret: str = SECRET
+    """Of the client; empty for one that has none."""
 
     def claims(self, **changes: Any) -> dict[str, Any]:
         now = int(self.now())
@@ -84,6 +86,8 @@ class LoginProvider(ScriptedProvider):
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path == "/.well-known/openid-configuration" and not self.is_away:
             return web.json_response(self.description())
+        if request.path == self.paths["auth"]:  # where somebody is signed in already, and is asked nothing
+            return web.Response(status=302, headers={"Location": self.sign_in(f"{self.url}{request.path_qs}")})
         if request.path in (self.paths["token"], self.paths["revoke"]) and not self.is_away:
             form = {name: str(value) for name, value in (await request.post()).items()}
             return self._answer(request.path, form)
@@ -96,7 +100,7 @@ class LoginProvider(ScriptedProvider):
         if path == self.paths["revoke"]:
             self.refresh_tokens.discard(form["token"])
             return web.Response()
-        if (form.get("client_id"), form.get("client_secret")) != (CLIENT, SECRET):
+        if (form.get("client_id"), form.get("client_secret", "")) != (CLIENT, self.needed_secret):
             return _refused("invalid_client", 401)
         if form["grant_type"] == "refresh_token":
             if form["refresh_token"] not in self.refresh_tokens:

@@ -14,9 +14,9 @@ from support.conditions import until
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp) -> AsyncIterator[str]:
+async def serving(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
     """The base URL at which the application answers."""
-    listener = open_listener("--bind", "127.0.0.1:0", Address("127.0.0.1", 0))
+    listener = open_listener("--bind", f"127.0.0.1:{port}", Address("127.0.0.1", port))
     server = make_server(app)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:

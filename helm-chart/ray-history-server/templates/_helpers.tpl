@@ -51,6 +51,46 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- default "token" (.Values.auth).mode }}
 {{- end }}
 
+{{- /* All modes: how people sign in first, then what is taken as a bearer token. */}}
+{{- define "ray-history-server.authModes" -}}
+{{- prepend (default list (.Values.auth).also) (include "ray-history-server.authMode" .) | uniq | join "," }}
+{{- end }}
+
+{{- define "ray-history-server.takesToken" -}}
+{{- if has "token" (splitList "," (include "ray-history-server.authModes" .)) }}true{{ end }}
+{{- end }}
+
+{{- /* Whether people sign in at a provider. */}}
+{{- define "ray-history-server.hasProvider" -}}
+{{- if has (include "ray-history-server.authMode" .) (list "oidc" "ram") }}true{{ end }}
+{{- end }}
+
+{{- /* Whether there are sessions whose cookies are sealed. */}}
+{{- define "ray-history-server.sealsCookies" -}}
+{{- if has (include "ray-history-server.authMode" .) (list "oidc" "ram" "kubernetes") }}true{{ end }}
+{{- end }}
+
+{{- define "ray-history-server.reviewsTokens" -}}
+{{- if has "kubernetes" (splitList "," (include "ray-history-server.authModes" .)) }}true{{ end }}
+{{- end }}
+
+{{- define "ray-history-server.reviewsAccess" -}}
+{{- if or (include "ray-history-server.reviewsTokens" .) (and (include "ray-history-server.hasProvider" .) (.Values.auth).reviews) }}true{{ end }}
+{{- end }}
+
+{{- define "ray-history-server.cookieKeySecret" -}}
+{{- default (printf "%s-cookie-key" (include "ray-history-server.fullname" .)) (.Values.auth).cookieKeySecret }}
+{{- end }}
+
+{{- define "ray-history-server.namespaceMap" -}}
+{{- printf "%s-namespaces" (include "ray-history-server.fullname" .) }}
+{{- end }}
+
+{{- define "ray-history-server.publicUrl" -}}
+{{- $named := ternary (printf "http://%s" (.Values.history).CallbackServiceName) "" (ne (default "" (.Values.history).CallbackServiceName) "") }}
+{{- default $named (.Values.auth).publicUrl }}
+{{- end }}
+
 {{- define "ray-history-server.tokenSecret" -}}
 {{- default (printf "%s-token" (include "ray-history-server.fullname" .)) (.Values.auth).existingSecret }}
 {{- end }}
@@ -70,8 +110,27 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail "store.url and store.backend exclude each other: the URL says all about the place" }}
 {{- end }}
 {{- end }}
-{{- if and (ne (include "ray-history-server.authMode" .) "token") (or (.Values.auth).token (.Values.auth).existingSecret) }}
+{{- if and (not (include "ray-history-server.takesToken" .)) (or (.Values.auth).token (.Values.auth).existingSecret) }}
 {{- fail (printf "auth.mode %s uses no token: leave auth.token and auth.existingSecret out" .Values.auth.mode) }}
+{{- end }}
+{{- with default dict .Values.auth }}
+{{- if and .also (has (include "ray-history-server.authMode" $) (list "none" "token")) }}
+{{- fail (printf "auth.also: auth.mode %s takes nothing else" (include "ray-history-server.authMode" $)) }}
+{{- end }}
+{{- if include "ray-history-server.hasProvider" $ }}
+{{- if not (include "ray-history-server.publicUrl" $) }}
+{{- fail (printf "auth.publicUrl: auth.mode %s needs it, such as https://history.example.org" .mode) }}
+{{- end }}
+{{- if and (eq .mode "oidc") (not (.oidc).issuerUrl) }}
+{{- fail "auth.oidc.issuerUrl: auth.mode oidc needs it" }}
+{{- end }}
+{{- if and .reviews .namespaceMap }}
+{{- fail "auth.reviews and auth.namespaceMap both say who sees what: keep one" }}
+{{- end }}
+{{- if not (or .reviews .namespaceMap (.allow).uids (.allow).emails (.allow).groups) }}
+{{- fail "auth: say who may see what by auth.allow, auth.namespaceMap or auth.reviews; auth.allow.uids: [\"*\"] lets in everybody with an account" }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- if and (.Values.auth).token (lt (len (.Values.auth).token) 16) }}
 {{- fail "auth.token must have at least 16 characters" }}
@@ -106,7 +165,43 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "ray-history-server.asksKubernetes" -}}
-{{- if or (include "ray-history-server.recordsFacts" .) (include "ray-history-server.showsLiveObjects" .) }}true{{ end }}
+{{- if or (include "ray-history-server.recordsFacts" .) (include "ray-history-server.showsLiveObjects" .) (include "ray-history-server.reviewsAccess" .) }}true{{ end }}
+{{- end }}
+
+{{- /* How people sign in, and what they see then. */}}
+{{- define "ray-history-server.loginArgs" }}
+- --cookie-key-file=/var/run/raykeeper-cookies/keys
+{{- with .Values.auth }}
+- --login-session-minutes={{ include "raykeeper.text" (default 15 .sessionMinutes) }}
+- --login-max-hours={{ include "raykeeper.text" (default 12 .maxHours) }}
+{{- with .audiences }}
+- --token-audiences={{ join "," . }}
+{{- end }}
+{{- with .contact }}
+- {{ printf "--login-contact=%s" . | quote }}
+{{- end }}
+{{- end }}
+{{- if include "ray-history-server.hasProvider" . }}
+- --public-url={{ include "ray-history-server.publicUrl" . }}
+{{- with (.Values.auth).oidc }}
+{{- range $flag, $value := dict "issuer-url" .issuerUrl "client-id" .clientId "cli-client-id" .cliClientId "scopes" (join " " (default list .scopes)) "username-claim" .usernameClaim "username-prefix" .usernamePrefix "groups-claim" .groupsClaim "groups-prefix" .groupsPrefix }}
+{{- if $value }}
+- {{ printf "--oidc-%s=%s" $flag $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- range $name := list "uids" "emails" "groups" }}
+{{- with get (default dict ($.Values.auth).allow) $name }}
+- {{ printf "--login-allow-%s=%s" $name (join "," .) | quote }}
+{{- end }}
+{{- end }}
+{{- if (.Values.auth).namespaceMap }}
+- --namespace-map=/etc/raykeeper/namespaces/namespaces.yaml
+{{- end }}
+{{- if (.Values.auth).reviews }}
+- --login-reviews=true
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "ray-history-server.args" -}}
@@ -117,9 +212,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - --grafana-url={{ . }}
 {{- end }}
 {{- end }}
-- --auth={{ include "ray-history-server.authMode" . }}
-{{- if eq (include "ray-history-server.authMode" .) "token" }}
+- --auth={{ include "ray-history-server.authModes" . }}
+{{- if include "ray-history-server.takesToken" . }}
 - --auth-token-file=/var/run/raykeeper/token
+{{- end }}
+{{- if include "ray-history-server.sealsCookies" . }}
+{{- include "ray-history-server.loginArgs" . }}
+{{- end }}
+{{- if (.Values.auth).audit }}
+- --audit=true
 {{- end }}
 - --cache-dir=/var/cache/raykeeper
 - --cache-mb={{ include "raykeeper.text" (default 10240 (.Values.cache).megabytes) }}
@@ -160,6 +261,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $env = append $env (dict "name" $name "value" (include "raykeeper.text" $value)) }}
 {{- end }}
 {{- end }}
+{{- if include "ray-history-server.hasProvider" . }}
+{{- $oidc := default dict (.Values.auth).oidc }}
+{{- $secret := default "webapp-secret" $oidc.secretName }}
+{{- if not $oidc.clientId }}
+{{- $key := default "webapp-id" $oidc.clientIdKey }}
+{{- $env = append $env (dict "name" "RAYKEEPER_OIDC_CLIENT_ID" "valueFrom" (dict "secretKeyRef" (dict "name" $secret "key" $key))) }}
+{{- end }}
+{{- $key := default "webapp-secret" $oidc.clientSecretKey }}
+{{- $env = append $env (dict "name" "RAYKEEPER_OIDC_CLIENT_SECRET" "valueFrom" (dict "secretKeyRef" (dict "name" $secret "key" $key))) }}
+{{- end }}
 {{- with concat $env (default list .Values.env) }}{{ toYaml . }}{{ end }}
 {{- end }}
 
@@ -175,6 +286,10 @@ metadata:
   {{- end }}
   {{- with (.Values.alerts).config }}
   {{- $annotations = merge dict $annotations (dict "raykeeper.io/alerts" (toYaml . | sha256sum | trunc 16)) }}
+  {{- end }}
+  {{- $map := and (include "ray-history-server.hasProvider" .) (.Values.auth).namespaceMap }}
+  {{- with $map }}
+  {{- $annotations = merge dict $annotations (dict "raykeeper.io/namespaces" (toYaml . | sha256sum | trunc 16)) }}
   {{- end }}
   {{- with $annotations }}
   annotations: {{- include "raykeeper.texts" . | nindent 4 }}
@@ -198,7 +313,7 @@ spec:
       emptyDir: {}
     - name: cache
       {{- default (dict "emptyDir" dict) (.Values.cache).volume | toYaml | nindent 6 }}
-    {{- if eq (include "ray-history-server.authMode" .) "token" }}
+    {{- if include "ray-history-server.takesToken" . }}
     - name: token
       secret:
         secretName: {{ include "ray-history-server.tokenSecret" . }}
@@ -217,6 +332,16 @@ spec:
     - name: alert-secrets
       secret:
         secretName: {{ . }}
+    {{- end }}
+    {{- if include "ray-history-server.sealsCookies" . }}
+    - name: cookie-key
+      secret:
+        secretName: {{ include "ray-history-server.cookieKeySecret" . }}
+    {{- end }}
+    {{- if $map }}
+    - name: namespaces
+      configMap:
+        name: {{ include "ray-history-server.namespaceMap" . }}
     {{- end }}
     {{- if include "ray-history-server.mountsRole" . }}
     - name: rrsa-oidc-token
@@ -259,7 +384,7 @@ spec:
           mountPath: /tmp
         - name: cache
           mountPath: /var/cache/raykeeper
-        {{- if eq (include "ray-history-server.authMode" .) "token" }}
+        {{- if include "ray-history-server.takesToken" . }}
         - name: token
           mountPath: /var/run/raykeeper
           readOnly: true
@@ -277,6 +402,16 @@ spec:
         {{- if (.Values.alerts).secretName }}
         - name: alert-secrets
           mountPath: /etc/raykeeper/alert-secrets
+          readOnly: true
+        {{- end }}
+        {{- if include "ray-history-server.sealsCookies" . }}
+        - name: cookie-key
+          mountPath: /var/run/raykeeper-cookies
+          readOnly: true
+        {{- end }}
+        {{- if $map }}
+        - name: namespaces
+          mountPath: /etc/raykeeper/namespaces
           readOnly: true
         {{- end }}
         {{- if include "ray-history-server.mountsRole" . }}

@@ -18,6 +18,7 @@ from raykeeper.cli import (
     history,
     importing,
     lists,
+    login,
     logs,
     operator,
     report,
@@ -32,6 +33,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "jobs": "jobs and what became of them",
         "sessions": "sessions of all clusters",
         "logs": "log files of a session",
+        "login": "sign in to a history server",
         "history": "the web pages and Ray's dashboard, for a store",
     },
     "Try it and set it up": {
@@ -86,6 +88,7 @@ history.register(app)
 apiserver.register(app)
 securityproxy.register(app)
 submitter.register(app)
+login.register(app)
 report.register(app)
 lists.register(app)
 logs.register(app)

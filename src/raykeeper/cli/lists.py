@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raykeeper.cli.sources import CacheDir, Server, Store, TokenFile
+from raykeeper.cli.sources import CacheDir, Server, Store, Token, TokenFile
 
 if TYPE_CHECKING:
     from raykeeper.history.commands.lists import ListCommand
@@ -30,6 +30,7 @@ def jobs(
     as_json: AsJson = False,
     store: Store = "",
     server: Server = "",
+    token: Token = "",
     token_file: TokenFile = None,
     cache_dir: CacheDir = None,
 ) -> None:
@@ -40,7 +41,7 @@ def jobs(
     from raykeeper.history.commands.lists import ListCommand
     from raykeeper.history.commands.subjects import Source
 
-    source = Source(store, server, token_file, cache_dir)
+    source = Source(store, server, token_file, cache_dir, token)
     _run(ListCommand("jobs", source, namespace, cluster, limit, as_json))
 
 
@@ -51,6 +52,7 @@ def sessions(
     as_json: AsJson = False,
     store: Store = "",
     server: Server = "",
+    token: Token = "",
     token_file: TokenFile = None,
     cache_dir: CacheDir = None,
 ) -> None:
@@ -61,7 +63,7 @@ def sessions(
     from raykeeper.history.commands.lists import ListCommand
     from raykeeper.history.commands.subjects import Source
 
-    source = Source(store, server, token_file, cache_dir)
+    source = Source(store, server, token_file, cache_dir, token)
     _run(ListCommand("sessions", source, namespace, cluster, limit, as_json))
 
 

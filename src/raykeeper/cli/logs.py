@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from raykeeper.cli.sources import CacheDir, Server, Store, TokenFile
+from raykeeper.cli.sources import CacheDir, Server, Store, Token, TokenFile
 
 
 def register(app: typer.Typer) -> None:
@@ -31,6 +31,7 @@ def logs(
     tail: Annotated[int | None, typer.Option(min=1, help="So many last lines alone.")] = None,
     store: Store = "",
     server: Server = "",
+    token: Token = "",
     token_file: TokenFile = None,
     cache_dir: CacheDir = None,
 ) -> None:
@@ -56,7 +57,7 @@ def logs(
     )
     try:
         run(
-            LogsCommand(subject, Source(store, server, token_file, cache_dir), wanted),
+            LogsCommand(subject, Source(store, server, token_file, cache_dir, token), wanted),
             os.environ,
             sys.stdout.buffer.write,
         )

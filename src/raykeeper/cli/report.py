@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from raykeeper.cli.sources import CacheDir, Server, Store, TokenFile
+from raykeeper.cli.sources import CacheDir, Server, Store, Token, TokenFile
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +25,7 @@ def report(
     ] = "",
     store: Store = "",
     server: Server = "",
+    token: Token = "",
     token_file: TokenFile = None,
     cache_dir: CacheDir = None,
     full: Annotated[bool, typer.Option("--full", help="Everything: evidence, all causes, groups, examples.")] = False,
@@ -45,7 +46,7 @@ def report(
     from raykeeper.history.commands.subjects import Source
 
     form: Form = "json" if as_json else "markdown" if markdown else "text"
-    command = ReportCommand(subject, Source(store, server, token_file, cache_dir), form, html, full)
+    command = ReportCommand(subject, Source(store, server, token_file, cache_dir, token), form, html, full)
     try:
         raise typer.Exit(run(command, os.environ, ReportScreen(), lambda line: typer.echo(line, err=True)))
     except NoReport as exc:

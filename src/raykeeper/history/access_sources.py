@@ -78,6 +78,7 @@ def _with_provider(sources: Sources, mode: AuthMode, login: LoginSettings) -> Lo
         public_url=_public_url(sources, mode),
         oidc=oidc,
         client_secret=_secret(sources, "RAYKEEPER_OIDC_CLIENT_SECRET", "oidc-client-secret-file"),
+        cli_client_id=sources.read("oidc-cli-client-id", parse_text, ""),
         scopes=tuple(sources.read("oidc-scopes", parse_text, "").split()),
         rules=rules,
         asks_kubernetes=asks_kubernetes,

@@ -6,6 +6,8 @@ from raykeeper.history.flags import FLAGS
 
 WITHOUT_FLAG = {
     "RAYKEEPER_AUTH_TOKEN": "Token for `--auth=token`, at least 16 characters.",
+    "RAYKEEPER_OIDC_CLIENT_SECRET": "Secret of our client at the identity provider.",
+    "RAYKEEPER_COOKIE_KEYS": "Keys that seal cookies, separated by commas; the first seals, all open.",
     "RAY_GRAFANA_HOST": "Grafana as a browser reaches it; `DISABLED` hides the metrics tab.",
     "RAY_GRAFANA_IFRAME_HOST": "The same for panels inside pages; beats `RAY_GRAFANA_HOST`.",
     "RAY_GRAFANA_ORG_ID": "Grafana's organisation; default 1.",

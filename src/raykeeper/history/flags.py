@@ -58,6 +58,11 @@ _LOGIN = (
         variable="RAYKEEPER_OIDC_CLIENT_SECRET_FILE",
     ),
     Flag(
+        "oidc-cli-client-id",
+        "Client of raykeeper login there, without a secret, that may come back to http://127.0.0.1/callback.",
+        variable="RAYKEEPER_OIDC_CLI_CLIENT_ID",
+    ),
+    Flag(
         "oidc-scopes",
         "Scopes to ask for, separated by spaces. Default: openid profile email, and offline_access where it is known; "
         "for ram openid aliuid profile.",

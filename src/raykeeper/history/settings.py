@@ -43,6 +43,8 @@ class LoginSettings:
     """The identity provider (`--oidc-issuer-url`, `--oidc-client-id` and others); of RAM, Alibaba's own."""
     client_secret: str = field(default="", repr=False)
     """Of our client there (`RAYKEEPER_OIDC_CLIENT_SECRET`, or the content of `--oidc-client-secret-file`)."""
+    cli_client_id: str = ""
+    """Client of `raykeeper login` there, which has no secret (`--oidc-cli-client-id`); empty: no such login."""
     scopes: tuple[str, ...] = ()
     """Asked of the provider (`--oidc-scopes`); none stands for those that fit it."""
     rules: AccessRules = field(default_factory=AccessRules)

@@ -9,8 +9,8 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -22,9 +22,17 @@ from bed.processes import Process
 from bed.waiting import wait_until
 from history.browser.accessibility import barriers_of, install_axe
 from history.browser.tab import Tab
+from raykeeper.history.http.access.opening import open_authenticator
+from raykeeper.history.http.app import make_app
+from raykeeper.history.settings import KubernetesSettings
+from raykeeper.history.sources import read_settings
 from raykeeper.layout.keys import SessionId
 from support.conditions import eventually
-from support.history_scene import local_store, put_session
+from support.history_scene import a_scene, local_store, put_session
+from support.identity_providers import CLIENT
+from support.login_providers import SECRET as CLIENT_SECRET
+from support.login_providers import RamProvider, a_login_provider
+from support.serving_history import serving
 
 START_SECONDS = 90.0
 SECRET = "a-secret-of-the-client"
@@ -195,3 +203,41 @@ async def test_who_may_see_nothing_is_told_what_is_missing(tab: Tab, site: Site,
     await install_axe(tab)
     assert await barriers_of(tab) == []
     await tab.screenshot(shots / "forbidden.png")
+
+
+async def test_people_sign_in_with_alibaba_ram_in_a_browser(tab: Tab, tmp_path: Path) -> None:
+    """Two replicas, as `CallbackServiceName` names the first; the endpoint answers as RAM does."""
+    await forget(tab)
+    scene = a_scene(tmp_path)
+    await put_session(scene.store, SessionId("team-red", "red-train", "session_2026-11-15_20-00-00_000000_9"))
+    await put_session(scene.store, SessionId("team-blue", "blue-train", "session_2026-11-15_20-00-00_000000_8"))
+    port = free_port()
+    async with AsyncExitStack() as stack:
+        provider = await stack.enter_async_context(a_login_provider(RamProvider))
+        flags = [
+            *("--store=file:///unused", "--auth=ram", f"--callback-service-name=localhost:{port}"),
+            *(f"--oidc-issuer-url={provider.url}", f"--oidc-client-id={CLIENT}", f"--namespace-map={tmp_path}/map"),
+            "--login-allow-uids=2000000000000002",
+        ]
+        (tmp_path / "map").write_text('users: {"2000000000000002": [team-red]}')
+        secrets = {"RAYKEEPER_OIDC_CLIENT_SECRET": CLIENT_SECRET, "RAYKEEPER_COOKIE_KEYS": "k" * 40}
+        access = read_settings(flags, secrets).access
+        replicas = []
+        for number in (port, 0):
+            opened = open_authenticator(access, KubernetesSettings(), {}, scene.store, scene.history.clock)
+            authenticator = await stack.enter_async_context(opened)
+            app = make_app(replace(scene.history, access=access), authenticator=authenticator)
+            address = await stack.enter_async_context(serving(app, number))
+            replicas.append(address.replace("127.0.0.1", "localhost"))
+        await tab.open(f"{replicas[0]}/sessions")
+        await tab.click("Sign in with 127.0.0.1", "a")
+        await tab.shows(["red-train"])
+        for replica in replicas:
+            await tab.open(f"{replica}/sessions")
+            await tab.shows(["red-train", "alice", "Sign out"])
+            assert "blue-train" not in await tab.text()
+        await tab.click("Sign out", "button")
+        await tab.shows(["You are signed out of this server."])
+        assert provider.refresh_tokens == set(), "revoked"
+        await tab.open(f"{replicas[0]}/sessions")
+        await tab.shows(["Sign in to Raykeeper"])

@@ -50,10 +50,63 @@ def test_under_kuberays_name_it_listens_everywhere_and_says_so() -> None:
     assert not settings("--auth=none", as_kuberay=True).access.is_undecided
 
 
-@pytest.mark.parametrize("mode", ["oidc", "ram", "kubernetes", "basic"])
-def test_modes_that_are_not_there_are_refused_by_name(mode: str) -> None:
-    with pytest.raises(Misconfigured, match=f"--auth='{mode}'"):
-        settings(f"--auth={mode}")
+@pytest.mark.parametrize("modes", ["basic", "none,token", "oidc,ram", "token,", ","])
+def test_modes_that_make_no_sense_are_refused_by_name(modes: str) -> None:
+    with pytest.raises(Misconfigured, match=f"--auth='{modes}'"):
+        settings(f"--auth={modes}", RAYKEEPER_AUTH_TOKEN=TOKEN)
+
+
+PROVIDER = ("--oidc-issuer-url=https://login.example", "--oidc-client-id=us", "--public-url=https://history.example")
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--oidc-client-id=a"], "--oidc-issuer-url"),
+        (["--oidc-issuer-url=https://a"], "--oidc-client-id"),
+        (["--oidc-issuer-url=http://a"], "--oidc-issuer-url"),
+        (PROVIDER, "--auth"),
+        ([*PROVIDER[:2], "--login-allow-uids=a"], "--public-url"),
+        ([*PROVIDER, "--login-allow-uids=a", "--public-url=https://history.example/path"], "--public-url"),
+        ([*PROVIDER, "--login-allow-emails=*@*"], "--login-allow-emails"),
+        ([*PROVIDER, "--login-allow-uids=a b"], "--login-allow-uids"),
+        ([*PROVIDER, "--login-allow-uids=a", "--login-session-minutes=0"], "--login-session-minutes"),
+        ([*PROVIDER, "--login-allow-uids=a", "--login-max-hours=0.1"], "--login-session-minutes"),
+        ([*PROVIDER, "--namespace-map=/nowhere"], "--namespace-map"),
+    ],
+)
+def test_a_login_that_cannot_work_is_refused_by_name(flags: list[str], named: str) -> None:
+    with pytest.raises(Misconfigured) as refused:
+        settings("--auth=oidc", *flags)
+    assert refused.value.setting == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "groups: [a]",
+        "group: {a: [b]}",
+        "groups: {a: b}",
+        "groups: {a: ['team-*']}",
+        "users: {1: [a]}",
+        "a: &a [*a]",
+    ],
+)
+def test_a_map_that_means_nothing_is_refused_with_its_place(text: str, tmp_path: Path) -> None:
+    (tmp_path / "map").write_text(text)
+    with pytest.raises(Misconfigured, match="--namespace-map"):
+        settings("--auth=oidc", *PROVIDER, f"--namespace-map={tmp_path / 'map'}")
+
+
+def test_secrets_of_the_login_are_not_printed(tmp_path: Path) -> None:
+    secrets = {"RAYKEEPER_OIDC_CLIENT_SECRET": "hidden-secret", "RAYKEEPER_COOKIE_KEYS": "hidden-" * 8}
+    found = settings("--auth=oidc", *PROVIDER, "--login-allow-uids=*", **secrets)
+    assert found.access.login.client_secret == "hidden-secret"
+    assert "hidden" not in repr(found)
+    with pytest.raises(Misconfigured) as refused:
+        settings("--auth=kubernetes", RAYKEEPER_COOKIE_KEYS="hidden")
+    assert "hidden" not in str(refused.value)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with a space in it", "ümlaut-ümlaut-ümlaut"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 
 from raykeeper.errors import Misconfigured, RaykeeperError, Unavailable
+from raykeeper.history.commands.kept_logins import kept_token
 from raykeeper.history.http.keeper_api.operation import PREFIX
 from raykeeper.history.program import open_history
 from raykeeper.history.query.context import SessionContext
@@ -76,6 +77,7 @@ class Source:
     server: str = ""
     token_file: Path | None = None
     cache_dir: Path | None = None
+    given_token: str = field(default="", repr=False)
 
     def check(self) -> None:
         """Raises NoSource."""
@@ -85,9 +87,12 @@ class Source:
             raise NoSource("say where the history is: --store or --server")
 
     def token(self, environment: Mapping[str, str]) -> str:
-        """Of the server. Raises Misconfigured."""
+        """Of the server: given, in the environment, or kept by `raykeeper login`. Raises Misconfigured, LoginEnded."""
+        if self.given_token:
+            return self.given_token
         if self.token_file is None:
-            return environment.get("RAYKEEPER_AUTH_TOKEN", "")
+            of_variables = environment.get("RAYKEEPER_TOKEN") or environment.get("RAYKEEPER_AUTH_TOKEN")
+            return of_variables or kept_token(self.server, environment)
         try:
             return self.token_file.read_text().strip()
         except OSError as exc:

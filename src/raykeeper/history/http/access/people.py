@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -12,11 +14,12 @@ import msgspec
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.access_rules import Person
+from raykeeper.history.bounded import Bounded
 from raykeeper.history.http.access.callers import Caller
 from raykeeper.history.http.access.reviews import NamespaceReviews
 from raykeeper.history.settings import AuthMode, LoginSettings
 from raykeeper.history.visibility import NOTHING, Visibility
-from raykeeper.kube.reviews import User
+from raykeeper.kube.reviews import KEPT_SECONDS, MOST_KEPT, User
 from raykeeper.oidc.code_flow import Client, CodeFlow, Tokens
 from raykeeper.oidc.errors import TokenRefused
 from raykeeper.oidc.provider import Provider
@@ -55,6 +58,12 @@ class People:
         self._client = Client(settings.oidc.client_id, settings.client_secret, scopes, extra)
         self._asks_offline = not settings.scopes and mode == "oidc"
         self._tokens = IdTokens(settings.oidc, self.provider, clock)
+        of_cli = replace(settings.oidc, client_id=settings.cli_client_id)
+        self._of_programs = [self._tokens]
+        self._clock = clock
+        self._checked: Bounded[bytes, tuple[float, Person]] = Bounded(MOST_KEPT)
+        if settings.cli_client_id:
+            self._of_programs.append(IdTokens(of_cli, self.provider, clock))
 
     async def flow(self) -> CodeFlow:
         """The way to sign in. A refresh token is asked for where the provider says that it knows how."""
@@ -94,11 +103,30 @@ class People:
         """Whoever shows an ID token of the provider; None for any other token. Raises as `caller_of` does."""
         if _issuer_of(token) != self._settings.oidc.issuer_url:
             return None
-        try:
-            person = self._person(await self._tokens.claims(token))
-        except TokenRefused:
-            return None
+        digest = hashlib.sha256(token.encode()).digest()  # the token itself stays out of memory
+        until, person = self._checked.get(digest) or (0.0, None)
+        if person is None or self._clock.steady() >= until:
+            person = await self._person_of(token)
+            if person is None:
+                return None
+            self._checked.put(digest, (self._clock.steady() + KEPT_SECONDS, person))
         return await self.caller_of(person, can_sign_out=False)
+
+    async def _person_of(self, token: str) -> Person | None:
+        for tokens in self._of_programs:
+            try:
+                return self._person(await tokens.claims(token))
+            except TokenRefused:
+                continue
+        return None
+
+    @property
+    def cli_login(self) -> dict[str, object] | None:
+        """What `raykeeper login` must know; None where there is no such login."""
+        if not self._settings.cli_client_id:
+            return None
+        known = {"issuer": self._settings.oidc.issuer_url, "client_id": self._settings.cli_client_id}
+        return {**known, "scopes": list(self._client.scopes)}
 
     async def _visibility(self, person: Person) -> Visibility:
         if self._reviews is None:

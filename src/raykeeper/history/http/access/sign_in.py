@@ -34,13 +34,15 @@ from raykeeper.history.http.pages.sign_in import (
     signed_out_page,
 )
 from raykeeper.history.http.requests import bearer_of, is_by_tls, is_of_other_site, short_body
-from raykeeper.history.http.responses import text_response
+from raykeeper.history.http.responses import json_response, text_response
 from raykeeper.history.settings import LoginSettings
 from raykeeper.logs import Log
+from raykeeper.masking import masked
 from raykeeper.oidc.code_flow import new_attempt
 from raykeeper.oidc.errors import TokenRefused
 
 CALLBACK_PATH: Final = "/auth/callback"
+CLI_PATH: Final = "/auth/cli"
 SESSION_COOKIE: Final = "raykeeper_session"
 ATTEMPT_COOKIE: Final = "raykeeper_login"
 ATTEMPT_SECONDS: Final = 600.0
@@ -122,7 +124,7 @@ class SignIn:
         self._used_states: Bounded[str, bool] = Bounded(_REMEMBERED)
         self._ended: Bounded[str, bool] = Bounded(_REMEMBERED)
         self._refreshes: Bounded[str, asyncio.Task[BrowserSession]] = Bounded(_REFRESH_KEPT)
-        self.own_paths = frozenset({LOGIN_PATH, LOGOUT_PATH, START_PATH, CALLBACK_PATH})
+        self.own_paths = frozenset({LOGIN_PATH, LOGOUT_PATH, START_PATH, CALLBACK_PATH, CLI_PATH})
 
     async def check(self, connection: HTTPConnection) -> Verdict:
         shown = bearer_of(connection)
@@ -139,6 +141,8 @@ class SignIn:
     async def answer(self, request: Request) -> Response:
         path = request.url.path
         try:
+            if path == CLI_PATH:
+                return self._tell_programs()
             if path == LOGOUT_PATH:
                 return await self._sign_out(request)
             if path == START_PATH:
@@ -152,6 +156,11 @@ class SignIn:
             return sign_in_page(self._page, "/", problem=exc.words, status=exc.status)
         except PersonRefused as exc:
             return forbidden_page(self._page, exc.person, exc.why)
+
+    def _tell_programs(self) -> Response:
+        """How `raykeeper login` signs in; nothing in it is secret."""
+        how = self._people.cli_login if self._people else None
+        return json_response(masked(how)) if how else text_response("no login for the command line is set up", 404)
 
     async def _by_bearer(self, token: str) -> Verdict:
         try:
@@ -245,7 +254,7 @@ class SignIn:
         newer = msgspec.structs.replace(
             session, person=person, refresh_token=tokens.refresh_token or session.refresh_token
         )
-        return self._prolonged(newer)
+        return self._fitted(self._prolonged(newer))
 
     async def _start(self, request: Request) -> Response:
         """Send the browser to the provider, with a cookie that ties what comes back to it."""
@@ -317,13 +326,17 @@ class SignIn:
         now = self._now()
         ends_at = now + min(self._settings.session_seconds, self._settings.max_seconds)
         session = BrowserSession(secrets.token_urlsafe(12), now, ends_at, person, refresh_token, token)
-        if self._is_too_long(session):
-            # Without it people go through the provider again when the session ends, which seldom asks them anything.
-            session = msgspec.structs.replace(session, refresh_token="")
+        session = self._fitted(session)
         if self._is_too_long(session):
             raise _LoginRefused("Your groups, or your token, are too long for a cookie.", 403)
         response.headers.append("Set-Cookie", self._session_cookie(request, session))
         response.headers["Cache-Control"] = "no-store"
+
+    def _fitted(self, session: BrowserSession) -> BrowserSession:
+        """The session as a cookie can hold it, if need be without its refresh token: people then go through the
+        provider again when it ends, which seldom asks them anything.
+        """
+        return msgspec.structs.replace(session, refresh_token="") if self._is_too_long(session) else session
 
     def _is_too_long(self, session: BrowserSession) -> bool:
         return len(self._sealer.seal(_SESSION, session)) > LONGEST_COOKIE
