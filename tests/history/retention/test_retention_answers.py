@@ -129,7 +129,7 @@ async def test_metrics_tell_what_was_removed_and_what_namespaces_have(scene: Sce
     await swept(scene, registry)
     text = generate_latest(registry).decode()
     assert "raykeeper_retention_removed_sessions_total 1.0" in text
-    assert 'raykeeper_storage_sessions{exported_namespace="team-b"} 1.0' in text
+    assert 'raykeeper_storage_sessions{session_namespace="team-b"} 1.0' in text
     assert "raykeeper_retention_removed_bytes_total" in text
 
 
@@ -150,7 +150,7 @@ def test_namespaces_are_a_bounded_label_and_a_bounded_list() -> None:
         if line.startswith("raykeeper_storage_sessions{")
     ]
     assert len(lines) == MOST_LABELS + 1
-    assert f'raykeeper_storage_sessions{{exported_namespace="(others)"}} {float(number - MOST_LABELS)}' in lines
+    assert f'raykeeper_storage_sessions{{session_namespace="(others)"}} {float(number - MOST_LABELS)}' in lines
 
 
 async def test_the_servers_loop_sweeps_by_itself(tmp_path: Path) -> None:
