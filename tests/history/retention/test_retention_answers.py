@@ -78,6 +78,8 @@ async def test_a_removed_session_is_gone_with_a_reason_for_those_who_have_the_li
     assert "Removed by retention" in (await ask(app, f"/s/{OLD.id}/overview", headers={"accept": "text/html"})).text
     assert (await ask(app, "/s/team-a/train/latest/")).headers["location"] == f"/s/{FAILED.id}/"
     assert (await ask(app, "/s/team-a/train/session_never/")).status == 404
+    compared = await ask(app, f"/api/keeper/v1/compare?a={OLD.id}&b={FAILED.id}")
+    assert (compared.status, "removed by retention" in compared.text) == (400, True)
 
 
 async def test_a_held_session_is_shown_as_held(scene: Scene) -> None:
