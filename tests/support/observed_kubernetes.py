@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,15 @@ class Observation:
 
     def __init__(self) -> None:
         self.metrics = KubeMetrics(CollectorRegistry())
+        self.works_beside = False
+        """Whether it does the other work of whoever leads."""
+
+    async def work_beside(self, may_write: Callable[[], bool]) -> None:
+        self.works_beside = may_write()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.works_beside = False
 
     @property
     def is_leading(self) -> bool:
@@ -173,7 +182,8 @@ async def observed(kubeconfig: Path, namespace: str, folder: Path) -> AsyncItera
     async with connected(kubeconfig, metrics=observation.metrics) as kube:
         store, names = open_store(settings), (namespace,)
         services = ObserverServices(kube, store, SystemClock(), observation.metrics, metrics, names, LIMITS, PACE)
-        task = asyncio.create_task(Leading(services, ObjectKey(namespace, lease_name(settings, names))).run())
+        lease = ObjectKey(namespace, lease_name(settings, names))
+        task = asyncio.create_task(Leading(services, lease, also=observation.work_beside).run())
         try:
             yield observation
         finally:

@@ -97,6 +97,7 @@ async def test_two_observers_have_one_leader_and_the_second_goes_on_where_the_fi
         await eventually(lambda: _has_facts(store, cluster))
         await eventually(lambda: _has_facts(store, unseen))
         assert first.is_leading
+        assert first.works_beside
         await eventually(lambda: _is_noted(store, cluster, unseen))
     scene.delete_cluster(unseen)  # nobody observes
     async with (
@@ -105,6 +106,8 @@ async def test_two_observers_have_one_leader_and_the_second_goes_on_where_the_fi
     ):
         assert (await when_closed(store, other)).reason == CLUSTER_DELETED
         assert [second.is_leading, third.is_leading].count(True) == 1
+        assert (second.works_beside, third.works_beside) == (second.is_leading, third.is_leading)
+        assert not first.works_beside
         scene.delete_pod("train-head")
         assert (await when_closed(store, session)).reason == HEAD_LOST
     facts = await facts_of(store, cluster)

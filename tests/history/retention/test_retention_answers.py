@@ -78,6 +78,8 @@ async def test_a_removed_session_is_gone_with_a_reason_for_those_who_have_the_li
     assert "Removed by retention" in (await ask(app, f"/s/{OLD.id}/overview", headers={"accept": "text/html"})).text
     assert (await ask(app, "/s/team-a/train/latest/")).headers["location"] == f"/s/{FAILED.id}/"
     assert (await ask(app, "/s/team-a/train/session_never/")).status == 404
+    compared = await ask(app, f"/api/keeper/v1/compare?a={OLD.id}&b={FAILED.id}")
+    assert (compared.status, "removed by retention" in compared.text) == (400, True)
 
 
 async def test_a_held_session_is_shown_as_held(scene: Scene) -> None:
@@ -129,7 +131,7 @@ async def test_metrics_tell_what_was_removed_and_what_namespaces_have(scene: Sce
     await swept(scene, registry)
     text = generate_latest(registry).decode()
     assert "raykeeper_retention_removed_sessions_total 1.0" in text
-    assert 'raykeeper_storage_sessions{exported_namespace="team-b"} 1.0' in text
+    assert 'raykeeper_storage_sessions{session_namespace="team-b"} 1.0' in text
     assert "raykeeper_retention_removed_bytes_total" in text
 
 
@@ -150,7 +152,7 @@ def test_namespaces_are_a_bounded_label_and_a_bounded_list() -> None:
         if line.startswith("raykeeper_storage_sessions{")
     ]
     assert len(lines) == MOST_LABELS + 1
-    assert f'raykeeper_storage_sessions{{exported_namespace="(others)"}} {float(number - MOST_LABELS)}' in lines
+    assert f'raykeeper_storage_sessions{{session_namespace="(others)"}} {float(number - MOST_LABELS)}' in lines
 
 
 async def test_the_servers_loop_sweeps_by_itself(tmp_path: Path) -> None:

@@ -127,7 +127,8 @@ class Deletion:
         """Remove it all. May be interrupted at any moment and repeated."""
         await self._delete_all(doomed.data)
         await self._delete_all(doomed.entries)
-        await self._store.delete(hold_key(doomed.session))
+        if await self.find_hold(doomed.session):
+            await self._store.delete(hold_key(doomed.session))
         days = {facts.day for stat in doomed.entries if (facts := parse_catalog_key(stat.key))}
         await self._delete_all([stat for day in sorted(days) for stat in self._compactions.pop(day, ())])
 

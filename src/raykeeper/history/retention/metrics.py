@@ -32,7 +32,7 @@ class RetentionMetrics:
             "Sessions that are hidden and not yet deleted, as this process last saw.",
             registry=registry,
         )
-        labels = ("exported_namespace",)
+        labels = ("session_namespace",)
         self._stored = Gauge(
             "raykeeper_storage_bytes", "Bytes of a namespace's sessions in the store.", labels, registry=registry
         )

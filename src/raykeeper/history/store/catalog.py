@@ -81,7 +81,8 @@ def _weight(summary: SessionSummary | None) -> int:
 _RECENT_SECONDS = 5.0  # how long a listing of the newest days is believed
 _OLDER_SECONDS = 60.0  # of days past, where only ends of long sessions are new
 _PATIENCE_SECONDS = 0.1
-"""A list waits so long for a newer listing of a day, where it has one that is a few seconds old."""
+"""A list waits so long for a newer listing of a large day, where it has one that is a few seconds old."""
+_LARGE_DAY = 500  # sessions; fewer are listed in a moment
 _STALE_SECONDS = 30.0  # an older one than by this is not shown, however long the newer one takes
 _STARTED_SECONDS = 300.0  # a session does not start twice, but it may be deleted
 _RECENT_DAYS = 2
@@ -275,7 +276,8 @@ class _Index:
             if index.refreshing is None:
                 index.refreshing = asyncio.create_task(self._refresh(index), name=f"listing of {day}")
                 index.refreshing.add_done_callback(lambda done: _refreshed(index, done))
-            patience = _PATIENCE_SECONDS if age < believed_seconds + _STALE_SECONDS else None
+            is_patient = len(index.entries) < _LARGE_DAY or age >= believed_seconds + _STALE_SECONDS
+            patience = None if is_patient else _PATIENCE_SECONDS
             for done in (await asyncio.wait({index.refreshing}, timeout=patience))[0]:
                 done.result()
         while sum(len(kept.entries) for kept in self._days.values()) > _REMEMBERED_SESSIONS and len(self._days) > 1:

@@ -24,6 +24,7 @@ from raykeeper.history.query.history import History
 from raykeeper.history.report.make import find_report
 from raykeeper.history.report.model import Report
 from raykeeper.history.store.catalog_entries import SessionFilter
+from raykeeper.history.store.removals import SessionRemoved
 from raykeeper.layout.keys import SessionId
 
 
@@ -100,7 +101,7 @@ async def comparison_of(history: History, a: str, b: str) -> Comparison:
     """Raises InvalidQuery, also for a run that does not exist."""
     try:
         return compare(*await asyncio.gather(_run(history, parse_run(a)), _run(history, parse_run(b))))
-    except (SessionMissing, NotFound) as exc:
+    except (SessionMissing, SessionRemoved, NotFound) as exc:
         raise InvalidQuery(str(exc)) from exc
 
 
@@ -136,7 +137,7 @@ async def last_success_before(history: History, run: str) -> tuple[RunRef, RunRe
     session = await history.resolve(SessionId(ref.namespace, ref.cluster, ref.session))
     try:
         job = await find_job(await history.open(session), ref.job)
-    except (SessionMissing, JobUnknown):
+    except (SessionMissing, SessionRemoved, JobUnknown):
         return None
     found = await last_success(history, ref.namespace, job.entrypoint, job.started_at) if job.entrypoint else None
     if found is None:

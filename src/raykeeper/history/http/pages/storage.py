@@ -85,7 +85,7 @@ def _kept(kept: KeptFor) -> Html:
     words = [_days(lengths.pop())] if len(lengths) == 1 else [f"{name} {_days(days)}" for name, days in ages]
     words += [f"{kept.max_sessions:,} sessions"] if kept.max_sessions is not None else []
     words += [size_text(kept.max_bytes)] if kept.max_bytes is not None else []
-    return join([", ".join(words), tag("span", f"rule {kept.rule}", class_="below")])
+    return join([", ".join(words), " ", quiet(f"(rule {kept.rule})")])
 
 
 def _days(days: float | None) -> str:
