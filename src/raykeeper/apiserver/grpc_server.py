@@ -38,6 +38,7 @@ _OPEN: Final = (f"/{HEALTH}/", f"/{reflection.SERVICE_NAME}/")
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_REQUEST),
     ("grpc.max_send_message_length", -1),
+    ("grpc.http2.bdp_probe", 0),  # so that 64 KB of a message that nobody reads are held, and not megabytes
     ("grpc.so_reuseport", 0),  # two servers at one port would share calls in silence
     ("grpc.max_connection_idle_ms", 600_000),
     ("grpc.keepalive_time_ms", 60_000),  # clients that vanished are found out and dropped
