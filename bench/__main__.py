@@ -27,6 +27,7 @@ BENCHMARKS: Mapping[str, str] = {
     "rayjobs": "6 min",
     "rayjob_on_node": "5 min",
     "charts_on_node": "5 min",
+    "apiserver": "3 min",
     "images": "1 min",
     "rayservices": "6 min",
     "rayservice_on_node": "12 min",

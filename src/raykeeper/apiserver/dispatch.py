@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from google.protobuf.message import Message
@@ -50,13 +51,21 @@ class Dispatcher:
 
     async def answer(self, call: Call, request: Message, origin: Origin) -> Message:
         """What the call answers. Raises `CallFailed` and nothing else."""
+
+        async def at_hand() -> Message:
+            return request
+
+        return await self.answer_unread(call, at_hand, origin)
+
+    async def answer_unread(self, call: Call, read: Callable[[], Awaitable[Message]], origin: Origin) -> Message:
+        """As `answer`, for a request that is read once its caller is let in: before, it shall take no memory."""
         began, caller, code = self.clock.steady(), "", Code.OK
         self.metrics.began(call)
         try:
             async with asyncio.timeout(min(self.call_seconds, origin.seconds or self.call_seconds)):
                 who = await self.authenticator.caller(origin.authorization)
                 caller = who.name
-                return await call.function(who.kube, request)
+                return await call.function(who.kube, await read())
         except TimeoutError as exc:
             code = Code.DeadlineExceeded
             raise CallFailed(code, "context deadline exceeded") from exc

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Any, Final
 from urllib.parse import quote
@@ -27,9 +28,17 @@ LONGEST_TEXT: Final = 6000
 """Bytes of an error, percent-encoded; clients take 8192 of all trailers together."""
 MOST_CALLS: Final = 1000
 """At once; one more is refused with ResourceExhausted."""
+MOST_STRANGERS: Final = 4
+"""Messages that are read at once of calls without a login."""
+STRANGER_SECONDS: Final = 5.0
+"""So long such a message may take."""
+STRANGER_BYTES: Final = 64 << 10
+"""So large it may be."""
+_OPEN: Final = (f"/{HEALTH}/", f"/{reflection.SERVICE_NAME}/")
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_REQUEST),
     ("grpc.max_send_message_length", -1),
+    ("grpc.http2.bdp_probe", 0),  # so that 64 KB of a message that nobody reads are held, and not megabytes
     ("grpc.so_reuseport", 0),  # two servers at one port would share calls in silence
     ("grpc.max_connection_idle_ms", 600_000),
     ("grpc.keepalive_time_ms", 60_000),  # clients that vanished are found out and dropped
@@ -45,7 +54,9 @@ class GrpcServer:
     """Listens once it is made; `port` says where."""
 
     def __init__(self, address: Address, calls: Sequence[Call], dispatcher: Dispatcher) -> None:
-        self._server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=MOST_CALLS)
+        self._server = grpc.aio.server(
+            options=_OPTIONS, maximum_concurrent_rpcs=MOST_CALLS, interceptors=[_FewStrangers()]
+        )
         self._health = health_aio.HealthServicer()
         for service, methods in groupby(calls, key=lambda call: call.service):
             handlers = {call.name: _handler(call, dispatcher) for call in methods}
@@ -76,21 +87,78 @@ class GrpcServer:
 def _handler(call: Call, dispatcher: Dispatcher) -> grpc.RpcMethodHandler[Any, Any]:
     kind = GetMessageClass(call.method.input_type)
 
-    async def behave(body: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
+    # A stream of one message is what a unary call is on the wire; only so can we look who asks before it is read.
+    async def behave(_: object, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
         metadata = dict(context.invocation_metadata() or ())
         authorization = metadata.get("authorization")
         shown = authorization if isinstance(authorization, str) else None
         left = context.time_remaining()
         origin = Origin("grpc", context.peer(), shown, left)
+
+        async def read() -> Message:
+            return _parsed(kind, await context.read())
+
         try:
-            return await dispatcher.answer(call, _parsed(kind, body), origin)
+            return await dispatcher.answer_unread(call, read, origin)
         except CallFailed as failure:
             await context.abort(_CODES[failure.code], _fitting(str(failure)))
 
-    return grpc.unary_unary_rpc_method_handler(behave, request_deserializer=None, response_serializer=_serialized)
+    return grpc.stream_unary_rpc_method_handler(behave, request_deserializer=None, response_serializer=_serialized)
 
 
-def _parsed(kind: type[Message], body: bytes) -> Message:
+class _FewStrangers(grpc.aio.ServerInterceptor):
+    """Lets few messages be read at once of calls that need no login: health and reflection. Each may be large."""
+
+    def __init__(self) -> None:
+        self._reads = asyncio.Semaphore(MOST_STRANGERS)
+
+    async def intercept_service(self, continuation: Any, details: grpc.HandlerCallDetails) -> Any:
+        handler = await continuation(details)
+        if handler is None or not str(details.method).startswith(_OPEN):
+            return handler
+        writes = {"response_serializer": handler.response_serializer}
+        if handler.unary_unary is not None:
+
+            async def check(_: object, context: Any) -> Any:
+                return await handler.unary_unary(await self._message(handler, context), context)
+
+            return grpc.stream_unary_rpc_method_handler(check, **writes)
+        if handler.unary_stream is not None:
+
+            async def watch(_: object, context: Any) -> None:
+                await handler.unary_stream(await self._message(handler, context), context)
+
+            return grpc.stream_stream_rpc_method_handler(watch, **writes)
+
+        async def reflect(_: object, context: Any) -> AsyncIterator[Any]:
+            async for answer in handler.stream_stream(self._messages(handler, context), context):
+                yield answer
+
+        return grpc.stream_stream_rpc_method_handler(reflect, **writes)
+
+    async def _messages(self, handler: Any, context: Any) -> AsyncIterator[Any]:
+        while (body := await self._read(context)) is not None:
+            yield handler.request_deserializer(body)
+
+    async def _message(self, handler: Any, context: Any) -> Any:
+        body = await self._read(context)
+        if body is None:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no message came, or a large one")
+        return handler.request_deserializer(body)
+
+    async def _read(self, context: Any) -> bytes | None:
+        """The next message; None at the end, where none comes in time, and for one that is large."""
+        try:
+            async with self._reads, asyncio.timeout(STRANGER_SECONDS):
+                body = await context.read()
+        except TimeoutError:
+            return None
+        return body if isinstance(body, bytes) and len(body) <= STRANGER_BYTES else None
+
+
+def _parsed(kind: type[Message], body: object) -> Message:
+    if not isinstance(body, bytes):
+        raise CallFailed(Code.Internal, "the call has no message")
     try:
         return kind.FromString(body)
     except DecodeError as exc:

@@ -247,12 +247,3 @@ def run_command(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read us has seen enough; Python would complain when it ends
     return 0
-
-
-def main() -> None:
-    """Entry point."""
-    sys.exit(run_command(sys.argv[1:]))
-
-
-if __name__ == "__main__":
-    main()

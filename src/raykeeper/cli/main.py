@@ -23,6 +23,9 @@ COMMAND_OF_PROGRAM = {
 ALONE = {"manager": "operator", "collector": "collector", "submitter": "submitter"}
 """Programs that have a module of commands for themselves."""
 
+PLUGIN = "kubectl-raykeeper"
+"""A program of its own, with commands of its own, for kubectl; the image starts all programs here."""
+
 INTERRUPTED = 130
 """Exit code, as a shell says of Ctrl-C."""
 
@@ -59,6 +62,10 @@ def show_help(program: str) -> None:
 def main() -> None:
     """Entry point: an error of ours, or Ctrl-C, is one line on stderr, never a traceback."""
     program = PurePath(sys.argv[0]).name
+    if program == PLUGIN:
+        from raykeeper.cli.kubectl import run_command as run_plugin
+
+        sys.exit(run_plugin(sys.argv[1:]))
     try:
         if program in ALONE and asks_for_help(sys.argv[1:]):
             show_help(program)

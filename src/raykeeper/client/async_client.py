@@ -99,6 +99,17 @@ class AsyncClient:
             raise RaykeeperError("no history server is known: give `history=` with its address")
         return await history_servers.read_report(self.history, kind, ObjectKey(namespace or self.namespace, name))
 
+    async def request(
+        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json"
+    ) -> JSON:
+        """The JSON of any answer of the server, for what has no method here; refusals raise as everywhere."""
+        from raykeeper.kube.http.requests import Request
+
+        data = None if body is None else json.dumps(body).encode()
+        answer = await self.kube.send(Request(method, path, f"{method} {path}", data, content_type))
+        found: JSON = json.loads(answer.body)
+        return found
+
 
 class AsyncCollection:
     """Objects of one kind."""

@@ -115,6 +115,10 @@ class Client:
         """The history server's report on an object, also if it is gone. Raises NoHistory and Unavailable."""
         return self._loop.run(self._async.report(kind, name, namespace))
 
+    def request(self, method: str, path: str, body: Any = None, *, content_type: str = "application/json") -> JSON:
+        """The JSON of any answer of the server, for what has no method here; refusals raise as everywhere."""
+        return self._loop.run(self._async.request(method, path, body, content_type=content_type))
+
 
 class Collection(Generic[C]):
     """Objects of one kind; each method is that of `AsyncCollection`, and returns when it is done."""

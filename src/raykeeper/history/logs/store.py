@@ -12,6 +12,7 @@ from raykeeper.history.logs.indexes import PackIndexes
 from raykeeper.history.logs.lines import LineCounter
 from raykeeper.history.logs.names import matching_names
 from raykeeper.history.logs.reader import LogReader, hole_note, planned
+from raykeeper.history.logs.tail_slots import TailSlots
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logs import Hole, StoredLog
 from raykeeper.storage.store import ObjectStore
@@ -40,7 +41,7 @@ class LogStore:
         self.reader = LogReader(store)
         self.lines = LineCounter(store)
         self.searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
-        self.tails = asyncio.Semaphore(_TAILS_AT_ONCE)
+        self.tails = TailSlots(_TAILS_AT_ONCE)
         self._whole_reads = asyncio.Semaphore(_WHOLE_READS_AT_ONCE)
 
     async def node_ids(self, session: SessionId) -> list[str]:

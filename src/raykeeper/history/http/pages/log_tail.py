@@ -19,6 +19,7 @@ from raykeeper.history.http.keeper_api.sessions import Name
 from raykeeper.history.http.pages.forms import given_parameters, page_query
 from raykeeper.history.http.pages.log_viewer import LogAddress, lines_part
 from raykeeper.history.logs.store import FilePlace
+from raykeeper.history.logs.tail_slots import NoSlot, TailSlots
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
 from raykeeper.history.search.log_view import GrowingLines, ViewedLine, growing_lines
@@ -65,19 +66,21 @@ async def get_log_tail(request: Request, context: SessionContext, _: History) ->
 
 
 class _TailResponse(StreamingResponse):
-    """Holds one of the slots for as long as it is sent. Nothing can come between the look for a slot and its taking."""
+    """Holds one of the slots for as long as it is sent. A browser whose slot was taken connects again by itself."""
 
-    def __init__(self, slots: asyncio.Semaphore, events: AsyncIterator[bytes], headers: dict[str, str]) -> None:
+    def __init__(self, slots: TailSlots, events: AsyncIterator[bytes], headers: dict[str, str]) -> None:
         super().__init__(events, headers=headers, media_type="text/event-stream")
         self._slots = slots
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._slots.locked():
+        # By address: whatever else a client says of itself, it can say a hundred times in other words.
+        client = str((scope.get("client") or ("",))[0])
+        try:
+            async with self._slots.slot(client):
+                await super().__call__(scope, receive, send)
+        except NoSlot:
             refusal = PlainTextResponse("too many logs are followed at once", 503, {"Retry-After": "30"})
             await refusal(scope, receive, send)
-            return
-        async with self._slots:
-            await super().__call__(scope, receive, send)
 
 
 @dataclass(frozen=True)
