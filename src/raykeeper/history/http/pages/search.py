@@ -84,7 +84,7 @@ def _form(path: str, given: Given, fields: Iterable[Html]) -> Html:
     is_open = bool(set(given) - {"text", "regex", "ignore_case", "after", "limit", "context", "seconds"})
     folded = tag("details", tag("summary", "Filters"), *more, open=is_open)
     shared = [
-        tag("label", "Search", words, class_="wide"),
+        tag("label", "Search", words, class_="words"),
         _check("Match case", "ignore_case", "false", given),
         _check("Regular expression", "regex", "true", given),
     ]
