@@ -19,6 +19,7 @@ from raykeeper.cli import (
     importing,
     lists,
     logs,
+    opening,
     operator,
     report,
     securityproxy,
@@ -31,6 +32,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "jobs": "jobs and what became of them",
         "sessions": "sessions of all clusters",
         "logs": "log files of a session",
+        "open": "the page of a job in the browser",
         "history": "the web pages and Ray's dashboard, for a store",
     },
     "Try it and set it up": {
@@ -85,6 +87,7 @@ submitter.register(app)
 report.register(app)
 lists.register(app)
 logs.register(app)
+opening.register(app)
 demo.register(app)
 crds.register(app)
 charts.register(app)
