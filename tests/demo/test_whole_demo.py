@@ -28,6 +28,7 @@ def test_make_demo_shows_a_dead_ray_and_what_failed_in_it(tmp_path: Path) -> Non
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WHOLE_SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Ray is gone. What the history says of it:" in done.stdout
+    assert "And its report, as `raykeeper report` has it:" in done.stdout
     assert "divide            2 FAILED, 6 FINISHED" in done.stdout
     assert "2 x divide: ZeroDivisionError: division by zero" in done.stdout
     assert "Counter DEAD, restarted 1 x" in done.stdout

@@ -20,6 +20,7 @@ from raykeeper.cli import (
     lists,
     login,
     logs,
+    opening,
     operator,
     report,
     retaining,
@@ -33,6 +34,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "jobs": "jobs and what became of them",
         "sessions": "sessions of all clusters",
         "logs": "log files of a session",
+        "open": "the page of a job in the browser",
         "login": "sign in to a history server",
         "history": "the web pages and Ray's dashboard, for a store",
     },
@@ -92,6 +94,7 @@ login.register(app)
 report.register(app)
 lists.register(app)
 logs.register(app)
+opening.register(app)
 demo.register(app)
 crds.register(app)
 charts.register(app)

@@ -20,7 +20,7 @@ from raykeeper.demo.rayjob import JobEnd, entrypoint
 from raykeeper.demo.remembered import RememberedSession
 from raykeeper.demo.screen import Screen
 from raykeeper.demo.settings import DemoSettings
-from raykeeper.demo.telling import tell_outcome, tell_ways
+from raykeeper.demo.telling import tell_outcome, tell_report, tell_ways
 from raykeeper.errors import Misconfigured
 from raykeeper.layout.keys import SessionId
 
@@ -55,6 +55,7 @@ def _show(settings: DemoSettings, places: Places, ray: RayInstall, children: Chi
         programs.end_ray(remembered, end.submission_id)
     report = remembered.report()
     code = tell_outcome(settings, report, end, screen)
+    tell_report(remembered, end, screen)
     tell_ways(settings, remembered, ray, end, screen)
     if not settings.exits:
         _serve_until_interrupted(children, screen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from raykeeper.demo.settings import DemoSettings
 
 AS_EXPECTED, OTHERWISE = 0, 1
 """Exit codes of the demo's own job; with a script of the user's it is that of the script."""
+_REPORT_SECONDS = 120.0
+_FAILURES = 1  # the exit code of a report that has something to tell
 DEFAULT_HISTORY = "http://127.0.0.1:8080"  # where `raykeeper history` listens when nobody says otherwise
 
 
@@ -32,6 +35,25 @@ def tell_outcome(settings: DemoSettings, report: Report, end: JobEnd, screen: Sc
     for difference in found:
         screen.say(f"not as expected: {difference}", "red")
     return OTHERWISE if found else AS_EXPECTED
+
+
+def tell_report(remembered: RememberedSession, end: JobEnd, screen: Screen) -> None:
+    """What `raykeeper report` says of the job: the command itself says it, as for everybody."""
+    subject = f"{remembered.id}/{end.submission_id}"
+    command = [sys.executable, "-m", "raykeeper.cli.main", "report", subject, "--server", remembered.history.url]
+    try:
+        said = subprocess.run(  # noqa: S603 - ourselves, with names of the demo's own
+            command, capture_output=True, text=True, timeout=_REPORT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        screen.say("its report took too long", "red")
+        return
+    if said.returncode > _FAILURES:
+        screen.say(said.stderr.strip(), "red")
+        return
+    screen.say("And its report, as `raykeeper report` has it:", "bold")
+    screen.quote(said.stdout.rstrip().splitlines())
+    screen.say()
 
 
 def tell_ways(

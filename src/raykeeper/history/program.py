@@ -6,10 +6,12 @@ import asyncio
 import ctypes
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,13 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import SystemClock
-from raykeeper.errors import Misconfigured
+from raykeeper.errors import Misconfigured, RaykeeperError
 from raykeeper.history.alerts.watch import alerting
 from raykeeper.history.http.access.opening import open_authenticator
 from raykeeper.history.http.app import make_app, with_access
 from raykeeper.history.http.listener import Server, make_server, open_listener
 from raykeeper.history.http.monitoring import monitoring_app
-from raykeeper.history.http.pages.dashboard import find_dashboard
+from raykeeper.history.http.pages.dashboard import DashboardFiles, find_dashboard
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import OnFinal, Sessions, SessionsSettings
 from raykeeper.history.jobs_list.summary import SummaryWriter
@@ -46,11 +48,15 @@ from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
 from raykeeper.history.store.kube_facts import KubeFactsReader
 from raykeeper.history.store.kuberay.overlay import KubeRayOverlay
 from raykeeper.history.store.live_sessions import Presence
+from raykeeper.history.text import counted
 from raykeeper.kube.connect.incluster import SERVICE_ACCOUNT_FOLDER, is_given
+from raykeeper.layout.keys import CATALOG_PREFIX
 from raykeeper.layout.summaries import SessionSummary
 from raykeeper.logs import Log
 from raykeeper.settings.addresses import Address, parse_address
 from raykeeper.storage.backends.backend import StoreSettings
+from raykeeper.storage.backends.local import LOCAL
+from raykeeper.storage.errors import StoreRefused
 from raykeeper.storage.opening import open_store
 from raykeeper.storage.settings.sources import read_store_settings
 from raykeeper.storage.settings.urls import parse_store_url
@@ -84,18 +90,23 @@ def is_wanted(mode: FactsMode, settings: KubernetesSettings, environment: Mappin
 
 
 log = Log("raykeeper.history")
+_CHECK_SECONDS = 10.0
+_COUNTED_SESSIONS = 5000
 
 
 def serve(settings: HistorySettings, environment: Mapping[str, str]) -> int:
     """Answer until SIGTERM or SIGINT; the exit code. Stops by name on a setting that cannot be used."""
     give_memory_back()
     store = _store_settings(settings.store, environment)
+    dashboard = _dashboard(settings.dashboard_dir)
     folder = _cache_folder(settings.cache.folder)
     with ExitStack() as stack:
         listeners = [stack.enter_context(_listener("--bind", settings.bind))]
         if settings.monitoring_bind:
             listeners.append(stack.enter_context(_listener("--monitoring-bind", settings.monitoring_bind)))
-        uvloop.run(_answer(settings, store, folder, listeners, environment))
+        if store.backend is LOCAL and not Path(store.bucket).is_dir():
+            raise Misconfigured(*_store_setting(settings, store), "there is no such folder on this machine")
+        uvloop.run(_answer(settings, store, folder, listeners, dashboard, environment))
     return 0
 
 
@@ -108,9 +119,11 @@ async def _answer(
     store: StoreSettings,
     folder: Path,
     listeners: Sequence[socket.socket],
+    dashboard: DashboardFiles,
     environment: Mapping[str, str],
 ) -> None:
     """Answer at the first listener, and at the second about monitoring."""
+    await _check_store(settings, store)
     async with AsyncExitStack() as stack:
         history = await stack.enter_async_context(open_history(settings, store, folder))
         sweeps, kubernetes = _sweeps(settings.retention, store, history), settings.kubernetes
@@ -125,7 +138,6 @@ async def _answer(
             history = replace(history, live_objects=objects)
         if settings.alerts is not None:
             await stack.enter_async_context(alerting(history, settings.alerts))
-        dashboard = find_dashboard(settings.dashboard_dir)
         authenticator = await stack.enter_async_context(
             open_authenticator(settings.access, kubernetes, environment, history.catalog.store, history.clock)
         )
@@ -139,6 +151,8 @@ async def _answer(
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _stop_all, servers)
         host, port, *_ = listeners[0].getsockname()
+        if sys.stderr.isatty():
+            await _greet(history, store, f"http://{host}:{port}", dashboard)
         log.info("listening", host=host, port=port, store=store.describe(), dashboard=dashboard.is_there)
         for listener in listeners[1:]:
             host, port, *_ = listener.getsockname()
@@ -152,6 +166,44 @@ async def _answer(
 def _stop_all(servers: Sequence[Server]) -> None:
     for server in servers:
         server.stop()
+
+
+def _dashboard(folder: Path | None) -> DashboardFiles:
+    """That of the folder that was named; manifests of KubeRay name one that our image has not, and needs not."""
+    found = find_dashboard(folder)
+    if folder is None or found.is_there:
+        return found
+    log.warning("no dashboard of Ray in --dashboard-dir; taking another, if there is one", folder=str(folder))
+    return find_dashboard(None)
+
+
+def _store_setting(settings: HistorySettings, store: StoreSettings) -> tuple[str, str]:
+    """Which setting says where the store is, and what it says."""
+    return ("--store", settings.store.url) if settings.store.url else ("--storage-backend", store.describe())
+
+
+async def _check_store(settings: HistorySettings, store: StoreSettings) -> None:
+    """Raises Misconfigured for a store that is not there, or refuses us. One that is away may come back."""
+    try:
+        async with asyncio.timeout(_CHECK_SECONDS):
+            await open_store(store).list_folders(CATALOG_PREFIX)
+    except StoreRefused as exc:
+        raise Misconfigured(*_store_setting(settings, store), f"{exc.cause}: {exc.cure}") from exc
+    except (TimeoutError, RaykeeperError) as exc:
+        log.warning("store does not answer yet", store=store.describe(), cause=str(exc) or "no answer in time")
+
+
+async def _greet(history: History, store: StoreSettings, url: str, dashboard: DashboardFiles) -> None:
+    """One line for the person who started the server in a terminal."""
+    try:
+        async with asyncio.timeout(_CHECK_SECONDS):
+            page = await history.catalog.page(_COUNTED_SESSIONS)
+        sessions = counted(len(page.entries), "session") + (" and more" if page.next_place else "")
+    except (TimeoutError, RaykeeperError):
+        sessions = "sessions"
+    rays = "" if dashboard.is_there else " · without Ray's dashboard (see --dashboard-dir)"
+    told = f"Raykeeper {version('raykeeper')} · {sessions} in {store.describe()} · {url}{rays}"
+    print(told, file=sys.stderr, flush=True)  # noqa: T201 - for a person, beside the log
 
 
 @asynccontextmanager

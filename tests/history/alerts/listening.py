@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -18,6 +19,10 @@ class Listening:
 
     url: str = ""
     status: int = 200
+    seconds: float = 0.0
+    """That it takes for an answer."""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    """A request came, answered or not."""
     refused: int = 0
     told: list[Any] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -25,6 +30,8 @@ class Listening:
 
     async def take(self, request: web.Request) -> web.Response:
         body = await request.text()
+        self.begun.set()
+        await asyncio.sleep(self.seconds)
         if not 200 <= self.status < 300:
             self.refused += 1
             return web.Response(status=self.status, headers={"Location": self.url + "/elsewhere"})

@@ -55,3 +55,8 @@ def test_pauses_double_up_to_ten_minutes(attempt: int, seconds: float) -> None:
 def test_what_is_too_old_is_given_up_whatever_was_tried() -> None:
     assert due(TIMING.max_age_seconds + 1).step is Step.GIVE_UP
     assert due(TIMING.max_age_seconds + 1, claimed(7, TIMING.max_age_seconds)).step is Step.GIVE_UP
+
+
+def test_a_clock_that_is_an_hour_ahead_delays_nothing() -> None:
+    assert due(-3600) == Due(Step.SEND, 0)
+    assert due(-5).step is Step.WAIT

@@ -18,10 +18,11 @@ from history.alerts.listening import Listening, listening
 from raykeeper.clock import SystemClock
 from raykeeper.history.alert_receivers import AlertSettings, AlertTiming, Receiver, Secret
 from raykeeper.history.alerts.marks import AlertMarks
-from raykeeper.history.alerts.watch import AlertWatch
+from raykeeper.history.alerts.watch import AlertWatch, alerting
 from raykeeper.history.program import open_history
 from raykeeper.history.query.history import History
 from raykeeper.history.settings import CacheSettings, HistorySettings, HistoryStoreSettings
+from raykeeper.layout.alerts import session_alerts_prefix
 from raykeeper.layout.keys import PolledKey, RayJobId, SessionId
 from raykeeper.layout.polled import encode_polled
 from raykeeper.layout.rayjobs import RayJobRecord, RayJobState
@@ -203,6 +204,19 @@ async def test_what_nobody_takes_is_given_up_once_and_counted(
     await asyncio.gather(*(watch.look() for watch in watches))
     assert given_up() == 1
     assert not receiver.told
+
+
+async def test_a_server_that_is_replaced_finishes_what_is_on_its_way(
+    histories: list[History], store: ObjectStore, receiver: Listening
+) -> None:
+    settings = settings_of(Receiver("ops", "webhook", receiver.url), timing=replace(TIMING, timeout_seconds=5))
+    await switched_on(store)
+    receiver.seconds = 0.5
+    session = await put_running(store, "train", a_job("one"))
+    async with alerting(histories[0], settings):
+        await asyncio.wait_for(receiver.begun.wait(), 60)
+    [marks] = (await AlertMarks(store, SystemClock()).read(session_alerts_prefix(session))).values()
+    assert (receiver.jobs, marks.is_over) == ({"one": 1}, True)
 
 
 async def test_a_body_is_signed_and_carries_the_token(

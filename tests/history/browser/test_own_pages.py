@@ -177,6 +177,28 @@ async def test_a_job_that_ends_before_the_first_look_is_shown(tab: Tab, site: st
     await eventually(partial(is_shown, "Succeeded"), seconds=PAGE_SECONDS)
 
 
+async def test_the_page_of_a_running_job_updates_by_itself_until_the_job_ends(
+    tab: Tab, site: str, own_store: Path
+) -> None:
+    session = SessionId("team-a", "at-work", "session_live")
+    store = local_store(own_store)
+    await put_session(store, session, started_at=datetime.now(UTC))
+    await put_beat(store, session=session)
+    await put_job(store, session, "RUNNING")
+    await tab.open(f"{site}/s/team-a/at-work/session_live/job/live")
+    await tab.shows(["live.py", "Runs for"])
+    await tab.run("window.isTheSamePage = true")
+    await put_job(store, session, "FAILED")
+
+    async def has_ended() -> bool:
+        head = await tab.value_of("document.querySelector('.job-head').innerText")
+        return "Runs for" not in head and "failed" in head.lower()
+
+    await eventually(has_ended, seconds=PAGE_SECONDS)
+    assert await tab.value_of("window.isTheSamePage"), "nobody loaded it again"
+    assert not await tab.value_of("!!document.querySelector('.job-head[data-live]')"), "it is asked for no longer"
+
+
 async def test_a_table_is_narrowed_while_one_types(tab: Tab, site: str) -> None:
     await tab.open(f"{site}{PREFIX}/overview")
     await tab.shows(["golden-fail", "golden-main"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +28,8 @@ from raykeeper.history.main import run
 from raykeeper.history.settings import GrafanaSettings, HistorySettings, HistoryStoreSettings
 from raykeeper.history.sources import read_settings
 from support.history_scene import SESSION, PackBuilder, local_store, put_session, session_url
+from support.serving_history import serving
+from support.whole_history import built_server
 
 COMMAND = (sys.executable, "-m", "raykeeper.cli.main")
 SHOW_HELP = """
@@ -168,6 +172,7 @@ async def test_a_real_process_shows_a_store_and_ends_when_it_is_told(tmp_path: P
 
 
 async def test_under_kuberays_name_a_warning_is_said_at_start(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
     arguments = (f"--store=file://{tmp_path}/store", "--bind=:0", f"--cache-dir={tmp_path}/cache", "--kube-api-qps=1")
     async with a_process("historyserver", *arguments) as server:
         warnings = [line["msg"] for line in server.lines if line["level"] == "warning"]
@@ -177,3 +182,40 @@ async def test_under_kuberays_name_a_warning_is_said_at_start(tmp_path: Path) ->
         "settings without effect",
         "anybody who reaches this address can read all history; set --auth=token",
     ]
+
+
+def test_a_store_that_is_not_there_ends_the_server_at_its_start(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="there is no such folder on this machine"):
+        run([f"--store=file://{tmp_path}/nowhere", "--bind=127.0.0.1:0", f"--cache-dir={tmp_path}/cache"], {})
+
+
+async def test_a_person_at_a_terminal_is_greeted_with_address_and_sessions(tmp_path: Path) -> None:
+    await put_session(local_store(tmp_path / "store"))
+    terminal, its_end = os.openpty()
+    command = [*COMMAND, "history", f"--store=file://{tmp_path}/store", "--bind=127.0.0.1:0"]
+    server = await asyncio.create_subprocess_exec(*command, f"--cache-dir={tmp_path}/cache", stderr=its_end)
+    os.close(its_end)
+    try:
+        async with asyncio.timeout(60):
+            first = (await asyncio.to_thread(os.read, terminal, 4096)).decode().splitlines()[0]
+    finally:
+        server.terminate()
+        await server.wait()
+        os.close(terminal)
+    assert re.match(r"Raykeeper \S+ · 1 session in file://\S+ · http://127\.0\.0\.1:\d+", first)
+
+
+async def test_a_failed_job_is_opened_in_the_browser(tmp_path: Path) -> None:
+    async with built_server(tmp_path / "store", tmp_path / "served") as server, serving(server) as url:
+        named = await asyncio.to_thread(
+            CliRunner().invoke, app, ["open", "a/b/latest/my job", "--server", url, "--print"]
+        )
+        home = await asyncio.to_thread(CliRunner().invoke, app, ["open", "--server", url, "--print"])
+    assert (named.exit_code, named.stdout) == (0, f"{url}/s/a/b/latest/job/my%20job\n")
+    assert (home.exit_code, home.stdout) == (0, f"{url}/\n"), "nothing failed yet"
+
+
+def test_without_a_server_the_next_command_is_named() -> None:
+    refused = CliRunner().invoke(app, ["open", "--server", "http://127.0.0.1:9", "--print"])
+    assert refused.exit_code != 0
+    assert "raykeeper history --store=" in str(refused.exception)

@@ -171,3 +171,18 @@ async def test_the_page_of_all_sessions_says_where_each_hit_is(tmp_path: Path) -
     assert "<form" in (await ask(scene.app, "/search")).text
     refused = await ask(scene.app, "/search?text=(&regex=true")
     assert (refused.status, "No pattern: missing )" in refused.text) == (400, True)
+
+
+async def test_the_page_folds_messages_that_differ_in_numbers_alone(tmp_path: Path) -> None:
+    alike = [
+        one
+        for number in range(1, 4)
+        for one in failed(
+            number, "TASK_EXECUTION_EXCEPTION", f"ValueError: needle in shard {number}", name=f"f{number}"
+        )
+    ]
+    async with server(tmp_path, [*alike, *failed(9, "WORKER_DIED", "Other needle", name="other")]) as app:
+        page = await ask(app, f"{SESSION.path}/search?text=NEEDLE&kind=error")
+    assert "2 more like it, 3 times in all" in page.text
+    assert page.text.count("like it") == 1
+    assert page.text.index("Other needle") > 0

@@ -274,3 +274,11 @@ def test_lines_longer_than_the_limit_are_cut_where_they_are_found() -> None:
     text = b"x" * match.LINE_BYTES + b"needle\n"
     assert match.PlainMatcher("needle").find(text) == [(match.LINE_BYTES, match.LINE_BYTES + 6)]
     assert match.PatternMatcher("need(le)", ignores_case=False).find(text) == [(match.LINE_BYTES, match.LINE_BYTES + 6)]
+
+
+async def test_the_page_ignores_case_unless_it_is_told_not_to(scene: Scene) -> None:
+    await put(scene, {"worker-1.out": "a needle\n"})
+    assert "No matches." not in (await ask(scene.app, f"{session_url()}/search?text=NEEDLE")).text
+    told = await ask(scene.app, f"{session_url()}/search?text=NEEDLE&ignore_case=false")
+    assert "No matches." in told.text
+    assert "checked" in told.text, "the page shows what it was told"

@@ -11,6 +11,7 @@ from raykeeper.history.alert_receivers import AlertTiming
 
 LONGEST_PAUSE_SECONDS = 600.0
 MOST_ATTEMPTS = 999_999  # as many as keys can spell; a day has 200
+_WRONG_CLOCK_SECONDS = 60.0
 _CLOCKS = timedelta(seconds=2)  # how far two readings of the store's clock may differ
 
 
@@ -56,6 +57,8 @@ def plan_alert(
     """What to do about a job that failed. `since` is when the receiver was first seen; all times but the job's end are
     by the store's clock."""
     age = (now - ended_at).total_seconds()
+    if age < -_WRONG_CLOCK_SECONDS:  # the head's clock is wrong: nobody knows how long ago it was
+        age = timing.settle_seconds
     if marks.is_over or ended_at < since:
         return Due(Step.NOTHING)
     attempt = marks.last_claim.attempt + 1 if marks.last_claim else 0

@@ -27,6 +27,7 @@ from raykeeper.masking import masked_value
 
 _REMEMBERED = 100_000
 _MARGIN_SECONDS = 0.5
+_NOTE_SECONDS = 5.0  # for the store to take a note
 _NOTED_FOR = timedelta(days=1)  # that an alert was given up is found out for so long after it is too old
 _SENT_AT_ONCE = 4
 
@@ -49,6 +50,7 @@ class AlertWatch:
         self._since: dict[str, datetime] = {}
         self._over: Bounded[AlertKey, bool] = Bounded(_REMEMBERED)
         """Alerts about which nothing is left to do, so that the store is not asked again."""
+        self._sending: set[asyncio.Task[None]] = set()
         self._unnoted: dict[AlertKey, None] = {}
         """Alerts that were sent while the store did not take the note of it."""
 
@@ -77,7 +79,10 @@ class AlertWatch:
 
         async def tell(job: FailedJob) -> None:
             async with turns:
-                await self._tell_all(job)
+                try:
+                    await self._tell_all(job)
+                except RaykeeperError as exc:  # trouble of one job is no other's
+                    log.warning("failed job could not be looked after", job=job.job.name, cause=str(exc))
 
         try:
             async for job in self._jobs.find(outcomes, max(oldest, min(self._since.values()))):
@@ -127,7 +132,15 @@ class AlertWatch:
                 return
             lasts = claim_seconds(due.attempt, timing) - timing.timeout_seconds - _MARGIN_SECONDS
             if self._clock.steady() - claimed_at < lasts:  # else somebody else may have the next attempt by now
-                await self._send(receiver, alert, key, due.attempt)
+                sending = asyncio.create_task(self._send(receiver, alert, key, due.attempt))
+                self._sending.add(sending)
+                sending.add_done_callback(self._sending.discard)
+                await asyncio.shield(sending)
+
+    async def finish(self) -> None:
+        """Let what is on its way arrive and be noted: a server that is replaced must not leave it to be sent again."""
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=self._settings.timing.timeout_seconds + _NOTE_SECONDS)
 
     async def _send(self, receiver: Receiver, alert: Alert, key: AlertKey, attempt: int) -> None:
         try:
@@ -229,10 +242,12 @@ def alert_of(
 @asynccontextmanager
 async def alerting(history: History, settings: AlertSettings) -> AsyncIterator[None]:
     """Tell receivers while the block runs."""
-    task = asyncio.create_task(AlertWatch(history, settings).run(), name="alerts")
+    watch = AlertWatch(history, settings)
+    task = asyncio.create_task(watch.run(), name="alerts")
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+        await watch.finish()

@@ -30,8 +30,10 @@ from raykeeper.history.http.kuberay_api.clusters import enter_cluster, list_clus
 from raykeeper.history.http.kuberay_api.differences import KUBERAY_ERRORS, kuberay_endpoints
 from raykeeper.history.http.pages.assets import ASSETS_ROUTE, get_asset
 from raykeeper.history.http.pages.dashboard import NO_DASHBOARD, DashboardFiles
+from raykeeper.history.http.pages.dashboard_bar import bar_of
 from raykeeper.history.http.pages.failed import HTML_ERRORS, page_missing, wants_page
 from raykeeper.history.http.pages.frame import with_account
+from raykeeper.history.http.pages.markup import EMPTY
 from raykeeper.history.http.pages.table import SESSION_PAGES, SITE_PAGES, SessionPage
 from raykeeper.history.http.ray_api.logs_job import tail_job_logs
 from raykeeper.history.http.ray_api.polled_passthrough import ROUTE as POLLED_ROUTE
@@ -110,7 +112,9 @@ def _by_path(whole: History, dashboard: DashboardFiles) -> Mount:
         path = request.path_params["path"]
         if not path:
             await history.check_known(session_of_path(request))
-        response = dashboard.answer(path, request)
+        is_start = dashboard.is_start_page(path)
+        bar = await bar_of(history, session_of_path(request)) if is_start else EMPTY
+        response = dashboard.answer(path, request, bar)
         return page_missing(request) if response.status_code == 404 and wants_page(request) else response
 
     own = [_route(whole, page.path, _session_page(page), HTML_ERRORS) for page in SESSION_PAGES]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 
+from raykeeper.history.http.pages.dashboard_bar import with_bar
 from raykeeper.history.http.pages.frame import page_response
-from raykeeper.history.http.pages.markup import join, tag
+from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.http.responses import not_found_response
 
 INDEX = "index.html"
@@ -44,10 +45,18 @@ class DashboardFiles:
     def is_there(self) -> bool:
         return INDEX in self.files
 
-    def answer(self, path: str, request: Request) -> Response:
-        """The file of that name. `If-None-Match` is honoured, so that a page is loaded once."""
+    def is_start_page(self, path: str) -> bool:
+        return (path or INDEX) == INDEX and self.is_there
+
+    def answer(self, path: str, request: Request, bar: Html = EMPTY) -> Response:
+        """The file of that name. `If-None-Match` is honoured, so that a page is loaded once.
+
+        `bar` is put into the start page.
+        """
         name = path or INDEX
         file = self.files.get(name)
+        if file is not None and name == INDEX:
+            return _page_response(with_bar(file.read_text(), bar) if bar else file.read_text(), request)
         if file is None:
             return not_found_response() if self.is_there or path else _no_dashboard_response()
         return _file_response(name, file, request)
@@ -85,6 +94,14 @@ def _installed() -> Path | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     return Path(spec.submodule_search_locations[0], _BUILD)
+
+
+def _page_response(page: str, request: Request) -> Response:
+    etag = f'"{hashlib.sha256(page.encode()).hexdigest()}"'
+    headers = {"ETag": etag, "Cache-Control": _ASK_AGAIN, "X-Content-Type-Options": "nosniff"}
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(page, headers=headers)
 
 
 def _file_response(name: str, file: Path, request: Request) -> Response:

@@ -155,10 +155,7 @@ def _search_box() -> Html:
         aria_label="Search errors and logs of all sessions",
         aria_keyshortcuts="/",
     )
-    any_case = tag("input", type="hidden", name="ignore_case", value="true")
-    return tag(
-        "form", box, any_case, action="/search", method="get", role="search", aria_label="All sessions", class_="find"
-    )
+    return tag("form", box, action="/search", method="get", role="search", aria_label="All sessions", class_="find")
 
 
 def _theme_switch() -> Html:

@@ -26,6 +26,7 @@ from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.http.pages.widgets import Tone, badge, link, moment, note, nothing, pager, quiet
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
+from raykeeper.history.report.fingerprint import digest, title_of
 from raykeeper.history.search.model import WORDS_CHARS, Hit, Line, SearchAnswer, SessionsSearchAnswer, Unsearched
 from raykeeper.history.urls import overview_path, search_path
 from raykeeper.layout.keys import SessionId
@@ -77,18 +78,25 @@ def _sessions_search_page(
 
 
 def _form(path: str, given: Given, fields: Iterable[Html]) -> Html:
+    """One box; everything else is folded until somebody wants it, or has chosen something there."""
     words = tag("input", type="search", name="text", value=given.get("text", ""), maxlength=WORDS_CHARS, required=True)
+    more = [choice("In", "kind", given, _KINDS), text_field("Only files like", "file", given), *fields]
+    is_open = bool(set(given) - {"text", "regex", "ignore_case", "after", "limit", "context", "seconds"})
+    folded = tag("details", tag("summary", "Filters"), *more, open=is_open)
     shared = [
-        tag("label", "Search", words),
-        choice("Match", "regex", given, {"": "text", "true": "regular expression"}),
-        choice("Case", "ignore_case", given, {"": "sensitive", "true": "insensitive"}),
-        choice("In", "kind", given, _KINDS),
-        text_field("Only files like", "file", given),
+        tag("label", "Search", words, class_="words"),
+        _check("Match case", "ignore_case", "false", given),
+        _check("Regular expression", "regex", "true", given),
     ]
     button = tag("button", "Search", type="submit")
     # The header of every page has a search of its own: a name tells readers of landmarks which one this is.
     named = {"role": "search", "aria_label": "Search with filters"}
-    return tag("form", *shared, *fields, button, action=path, method="get", class_="filters", **named)
+    return tag("form", *shared, button, folded, action=path, method="get", class_="filters", **named)
+
+
+def _check(words: str, name: str, value: str, given: Given) -> Html:
+    box = tag("input", type="checkbox", name=name, value=value, checked=given.get(name) == value)
+    return tag("label", box, f" {words}", class_="check")
 
 
 def _refused(words: str) -> Html:
@@ -128,9 +136,35 @@ def _unsearched(missing: Sequence[Unsearched]) -> Html:
 
 
 def _hits(hits: Sequence[Hit], is_complete: bool, *, names: bool) -> Html:
+    """Messages by what they say, then lines of logs by their file."""
     if not hits:
         return nothing("No matches." if is_complete else "No matches so far.")
-    return join(_group(list(group), names=names) for _, group in groupby(hits, key=_source))
+    alike: dict[str, list[Hit]] = {}
+    for hit in hits:
+        if hit.what != "log":
+            alike.setdefault(_message_key(hit), []).append(hit)
+    lines = [hit for hit in hits if hit.what == "log"]
+    files = (_group(list(group), names=names) for _, group in groupby(lines, key=_source))
+    return join([*(_alike(group, names=names) for group in alike.values()), *files])
+
+
+def _message_key(hit: Hit) -> str:
+    """The same for messages that differ in ids, paths, numbers and quoted values alone, as in fingerprints."""
+    said = "\n".join(line.text for line in hit.lines if line.is_hit)
+    return f"{hit.kind} {title_of(digest(said))}"
+
+
+def _alike(hits: Sequence[Hit], *, names: bool) -> Html:
+    """The first of them in full, and the others folded behind it."""
+    first, *others = hits
+    shown = _group([first], names=names)
+    if not others:
+        return shown
+    times, sessions = sum(hit.count for hit in hits), len({(hit.namespace, hit.cluster, hit.session) for hit in hits})
+    words = f"{len(others):,} more like it"
+    where = f" in {_number(sessions, 'session')}" if names else ""
+    summary = tag("summary", f"{words}, {_number(times, 'time')} in all{where}")
+    return join([shown, tag("details", summary, *(_group([hit], names=names) for hit in others), class_="alike")])
 
 
 def _source(hit: Hit) -> tuple[str, ...]:
@@ -197,7 +231,7 @@ async def get_session_search_page(request: Request, context: SessionContext, his
     if "text" not in given:
         return _session_search_page(session, given, None)
     try:
-        answer = await search_in_session(history, session, _for_page(page_query(given, SearchQuery)))
+        answer = await search_in_session(history, session, _for_page(page_query(_any_case(given), SearchQuery)))
     except InvalidQuery as exc:
         return _session_search_page(session, given, None, _sentence(exc), 400)
     return _session_search_page(session, given, answer)
@@ -209,10 +243,15 @@ async def get_search_page(request: Request, history: History) -> Response:
     if "text" not in given:
         return _sessions_search_page(given, None)
     try:
-        answer = await search_in_sessions(history, _for_page(page_query(given, SessionsSearchQuery)))
+        answer = await search_in_sessions(history, _for_page(page_query(_any_case(given), SessionsSearchQuery)))
     except InvalidQuery as exc:
         return _sessions_search_page(given, None, _sentence(exc), 400)
     return _sessions_search_page(given, answer)
+
+
+def _any_case(given: Given) -> Given:
+    """People do not remember how an error was spelled; programs say what they want."""
+    return {"ignore_case": "true", **given}
 
 
 def _for_page(query: W) -> W:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,6 +22,7 @@ async def get_datasets(request: Request, context: SessionContext) -> Response:
     return await polled_response(await context.polled_body(path, dict[str, Any]) or {"datasets": []})
 
 
+_LOOKED_BACK = 50  # answers of Serve, one for each change
 SERVE = "/api/serve/applications/"
 API_TYPES = ("imperative", "declarative")
 SERVE_NEVER_RAN: dict[str, Any] = {"controller_info": {}, "proxies": {}, "applications": {}, "target_capacity": None}
@@ -31,7 +34,25 @@ async def get_serve_applications(request: Request, context: SessionContext) -> R
     if api_type and api_type.lower() not in API_TYPES:
         return text_response(f"Invalid 'api_type' value: '{api_type}'. Must be one of: {', '.join(API_TYPES)}", 400)
     details = await context.polled_body(SERVE, dict[str, Any]) or SERVE_NEVER_RAN
+    if not details.get("applications") and await context.is_over():
+        details = await _last_served(context) or details
     return await polled_response(_only_of_type(details, api_type))
+
+
+async def _last_served(context: SessionContext) -> dict[str, Any] | None:
+    """The last answer with an application in it: programs shut Serve down before they end."""
+    keys = await context.session.polled_versions(SERVE)
+    for key in reversed(keys[-_LOOKED_BACK:]):
+        answer = await context.session.history.read(key)
+        if answer is None or answer.status != 200:
+            continue
+        try:
+            details = await asyncio.to_thread(msgspec.json.decode, bytes(answer.body), type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        if details.get("applications"):
+            return details
+    return None
 
 
 def _only_of_type(details: dict[str, Any], api_type: str | None) -> dict[str, Any]:

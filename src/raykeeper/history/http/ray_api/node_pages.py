@@ -20,6 +20,8 @@ from raykeeper.history.http.responses import cached_response, dashboard_response
 from raykeeper.history.query.cache import polled_at, tables_version
 from raykeeper.history.query.context import Row, SessionContext
 
+PURPOSE = "keeper"
+"""What a page of Ray's dashboard asks for: our bar in it adds this to requests that Ray's pages make alike."""
 NOT_MEASURED = "(use was not measured)"
 
 _IN_BYTES = ("memory", "object_store_memory")
@@ -74,6 +76,8 @@ _UNKNOWN_RAYLET: dict[str, Any] = {
 
 async def get_nodes(request: Request, context: SessionContext) -> Response:
     view = request.query_params.get("view")
+    if view == "summary" and request.query_params.get(PURPOSE) == "logs":
+        return await _summarize_for_logs(context)
     if view == "summary":
         key = ("nodes", polled_at(context.session, POLLED), tables_version(context.session, "nodes"))
         return await cached_response(context.cache, key, lambda: _summarize(context))
@@ -93,6 +97,15 @@ async def _summarize(context: SessionContext) -> Response:
     return await asyncio.to_thread(dashboard_response, "Node summary fetched.", data)
 
 
+async def _summarize_for_logs(context: SessionContext) -> Response:
+    """Ray's Logs tab shows living nodes alone; here those count that left logs, alive or dead."""
+    statistics, rows = await last_statistics(context), await context.rows(NODES)
+    summary = node_summaries(rows, statistics, context.session.as_of)
+    left = [{**entry, "raylet": {**entry["raylet"], "state": "ALIVE"}} for entry in summary]
+    data = {"summary": left, "nodeLogicalResources": {}}
+    return await asyncio.to_thread(dashboard_response, "Node summary fetched.", data)
+
+
 async def get_node(request: Request, context: SessionContext) -> Response:
     node_id = request.path_params["node_id"]
     statistics = await last_statistics(context)
@@ -101,7 +114,11 @@ async def get_node(request: Request, context: SessionContext) -> Response:
     found = unknown_node() if entry is None else {**_NOT_MEASURED, **entry}
     actors = camel_keys(await actors_of_node(context, node_id))
     starts = _starts_by_worker(await context.rows(WORKER_STARTS, {"node_id": node_id}))
-    workers = [_worker_entry(worker, actors, starts) for worker in statistics.workers(node_id)]
+    is_dead = found["raylet"].get("state") == "DEAD" or await context.is_over()
+    # The cluster tab calls every worker ALIVE; of a node that is gone, the node's own page shows them.
+    is_hidden = is_dead and request.query_params.get(PURPOSE) == "cluster"
+    measured = [] if is_hidden else statistics.workers(node_id)
+    workers = [_worker_entry(worker, actors, starts) for worker in measured]
     return dashboard_response("Node details fetched.", {"detail": _node_detail(found, actors, workers)})
 
 
@@ -178,7 +195,7 @@ def _worker_entry(worker: Mapping[str, Any], actors: Mapping[str, Any], starts: 
         **({} if start is None else {"createTime": start}),  # a null would be shown as 1970
         "cpuPercent": 0,
         "cpuTimes": {},
-        "cmdline": [f"ray::{actor['className']}" if actor else ""],
+        "cmdline": [f"ray::{actor['className']}" if actor else "ray::IDLE"],
         "memoryInfo": _NO_MEMORY,
         "memoryFullInfo": None,
         "coreWorkerStats": [worker],
