@@ -77,7 +77,7 @@ def _place(left: int, top: int, width: int, height: int) -> JSON:
 def _variables(metric: str, sessions: str) -> list[JSON]:
     """What is chosen at the top: the Prometheus, the jobs that have this metric, and the sessions of Ray in another."""
     chosen = {"type": "query", "datasource": _SOURCE, "refresh": 2, "includeAll": True, "multi": True}
-    variables = [
+    variables: list[JSON] = [
         {"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"},
         {"name": "job", "label": "Job", **chosen, "query": f"label_values({metric}, job)"},
     ]

@@ -92,7 +92,11 @@ class Prometheus:
         """`targets` are addresses by the job that they belong to; `labels` are put on all that is scraped."""
         folder.mkdir(parents=True, exist_ok=True)
         jobs = [
-            {"job_name": job, "static_configs": [{"targets": list(addresses), "labels": dict(labels)}]}
+            {
+                "job_name": job,
+                "honor_labels": True,  # as the charts' ServiceMonitors say
+                "static_configs": [{"targets": list(addresses), "labels": dict(labels)}],
+            }
             for job, addresses in targets.items()
         ]
         settings = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}

@@ -75,6 +75,11 @@ class OperatorProcess:
             with refusal:
                 return refusal.code, refusal.read().decode()
 
+    def port_of_metrics(self) -> int:
+        port = wait_until("the metrics address is open", lambda: self._port("metrics address"), PATIENCE_SECONDS)
+        assert port is not None
+        return port
+
     def wait_ready(self) -> None:
         wait_until("the operator is ready", lambda: self.ask("/readyz")[0] == 200, PATIENCE_SECONDS)
 

@@ -85,9 +85,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and $size (gt (mulf (default 10240 (.Values.cache).megabytes) 1e6) (float64 $size)) }}
 {{- fail (printf "cache.megabytes: %v do not fit into cache.volume.emptyDir.sizeLimit, %s: Kubernetes would evict the pod" .Values.cache.megabytes .Values.cache.volume.emptyDir.sizeLimit) }}
 {{- end }}
+{{- if and (.Values.monitoring).grafanaUrl (not (include "ray-history-server.hasMonitoringPort" .)) }}
+{{- fail "monitoring.grafanaUrl needs monitoring.servicePort, the port that leads there" }}
+{{- end }}
 {{- if and (.Values.httpRoute).enabled (not (.Values.httpRoute).parentRefs) }}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs, such as [{name: my-gateway}]" }}
 {{- end }}
+{{- end }}
+
+{{- define "ray-history-server.hasMonitoringPort" -}}
+{{- if ne (toString (.Values.monitoring).servicePort) "false" }}true{{ end }}
 {{- end }}
 
 {{- define "ray-history-server.recordsFacts" -}}
@@ -104,6 +111,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "ray-history-server.args" -}}
 - --bind=:8080
+{{- if include "ray-history-server.hasMonitoringPort" . }}
+- --monitoring-bind=:3000
+{{- with (.Values.monitoring).grafanaUrl }}
+- --grafana-url={{ . }}
+{{- end }}
+{{- end }}
 - --auth={{ include "ray-history-server.authMode" . }}
 {{- if eq (include "ray-history-server.authMode" .) "token" }}
 - --auth-token-file=/var/run/raykeeper/token
@@ -201,6 +214,11 @@ spec:
         - name: http
           containerPort: 8080
           protocol: TCP
+        {{- if include "ray-history-server.hasMonitoringPort" . }}
+        - name: monitoring
+          containerPort: 3000
+          protocol: TCP
+        {{- end }}
       livenessProbe: {{- merge dict (default dict .Values.livenessProbe) (dict "httpGet" (dict "path" "/livez" "port" "http")) | toYaml | nindent 8 }}
       readinessProbe: {{- merge dict (default dict .Values.readinessProbe) (dict "httpGet" (dict "path" "/readz" "port" "http")) | toYaml | nindent 8 }}
       {{- range $name := list "resources" "securityContext" }}

@@ -69,6 +69,18 @@ _OURS = (
         variable="RAYKEEPER_AUTH_TOKEN_FILE",
     ),
     Flag(
+        "monitoring-bind",
+        "Second address to listen on, such as :3000: it leads to Grafana (--grafana-url), or to the resource curves of "
+        "the store. Access is the same as at --bind. Default: none.",
+        variable="RAYKEEPER_MONITORING_BIND",
+    ),
+    Flag(
+        "grafana-url",
+        "Grafana as this server reaches it, such as http://grafana.monitoring; --monitoring-bind leads there. "
+        "Grafana's own login stays.",
+        variable="RAYKEEPER_GRAFANA_URL",
+    ),
+    Flag(
         "cache-dir",
         "Folder for cached objects. It may be deleted at any time, and shared by processes.",
         default="~/.cache/raykeeper-history",

@@ -6,9 +6,10 @@ import asyncio
 import ctypes
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -16,8 +17,9 @@ from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Misconfigured
-from raykeeper.history.http.app import make_app
-from raykeeper.history.http.listener import make_server, open_listener
+from raykeeper.history.http.app import make_app, with_access
+from raykeeper.history.http.listener import Server, make_server, open_listener
+from raykeeper.history.http.monitoring import monitoring_app
 from raykeeper.history.http.pages.dashboard import find_dashboard
 from raykeeper.history.ingest.session import Session
 from raykeeper.history.ingest.sessions import OnFinal, Sessions, SessionsSettings
@@ -79,19 +81,26 @@ def serve(settings: HistorySettings, environment: Mapping[str, str]) -> int:
     give_memory_back()
     store = _store_settings(settings.store, environment)
     folder = _cache_folder(settings.cache.folder)
-    address = parse_address("--bind", settings.bind) or Address("127.0.0.1", 0)
-    with open_listener("--bind", settings.bind, address) as listener:
-        uvloop.run(_answer(settings, store, folder, listener, environment))
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(_listener("--bind", settings.bind))]
+        if settings.monitoring_bind:
+            listeners.append(stack.enter_context(_listener("--monitoring-bind", settings.monitoring_bind)))
+        uvloop.run(_answer(settings, store, folder, listeners, environment))
     return 0
+
+
+def _listener(setting: str, bind: str) -> socket.socket:
+    return open_listener(setting, bind, parse_address(setting, bind) or Address("127.0.0.1", 0))
 
 
 async def _answer(
     settings: HistorySettings,
     store: StoreSettings,
     folder: Path,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     environment: Mapping[str, str],
 ) -> None:
+    """Answer at the first listener, and at the second about monitoring."""
     async with AsyncExitStack() as stack:
         history = await stack.enter_async_context(open_history(settings, store, folder))
         kubernetes = settings.kubernetes
@@ -103,14 +112,29 @@ async def _answer(
             objects = await stack.enter_async_context(_live_objects(settings, environment))
             history = replace(history, live_objects=objects)
         dashboard = find_dashboard(settings.dashboard_dir)
-        server = make_server(make_app(history, dashboard))
+        app = make_app(history, dashboard)
+        servers = [make_server(app)]
+        if len(listeners) > 1:
+            guard = partial(with_access, access=settings.access)
+            monitoring = monitoring_app(settings.grafana.url, app, guard)
+            servers.append(make_server(await stack.enter_async_context(monitoring)))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, server.stop)
-        host, port, *_ = listener.getsockname()
+            loop.add_signal_handler(number, _stop_all, servers)
+        host, port, *_ = listeners[0].getsockname()
         log.info("listening", host=host, port=port, store=store.describe(), dashboard=dashboard.is_there)
-        await server.serve(sockets=[listener])
+        for listener in listeners[1:]:
+            host, port, *_ = listener.getsockname()
+            log.info("listening for monitoring", host=host, port=port, grafana=settings.grafana.url or "none")
+        await asyncio.gather(
+            *(server.serve(sockets=[listener]) for server, listener in zip(servers, listeners, strict=True))
+        )
     log.info("ended")
+
+
+def _stop_all(servers: Sequence[Server]) -> None:
+    for server in servers:
+        server.stop()
 
 
 @asynccontextmanager

@@ -66,6 +66,11 @@ class GrafanaSettings:
     """Grafana's cluster variable (`RAY_GRAFANA_CLUSTER_FILTER`)."""
     prometheus_name: str = "Prometheus"
     """Grafana's name of the data source (`RAY_PROMETHEUS_NAME`)."""
+    url: str = ""
+    """Grafana as this server reaches it (`--grafana-url`, `RAYKEEPER_GRAFANA_URL`); `--monitoring-bind` leads there."""
+    port: int = 0
+    """Port of `--monitoring-bind` where that leads to Grafana: browsers that are told no other address find it there,
+    under the name by which they call this server."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,9 @@ class HistorySettings:
     bind: str = "127.0.0.1:8080"
     """Address to listen at (`--bind`, `RAYKEEPER_BIND`); any but loopback needs a decision about access. Under
     KubeRay's name it is `:8080`."""
+    monitoring_bind: str = ""
+    """Second address, which leads to Grafana, or to our own monitoring where there is none (`--monitoring-bind`,
+    `RAYKEEPER_MONITORING_BIND`); empty for none. Who may read is the same as at `bind`."""
     access: AccessSettings = field(default_factory=AccessSettings)
     """Who may read."""
     dashboard_dir: Path | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import cast, get_args
+from urllib.parse import urlsplit
 
 from raykeeper.errors import Misconfigured
 from raykeeper.history.flags import FLAGS, WITHOUT_EFFECT
@@ -44,13 +45,17 @@ def read_settings(
     """
     sources = Sources(FLAGS, parse_arguments(FLAGS, arguments), Variables(environment))
     bind = sources.read("bind", _parse_listener, KUBERAY_BIND if as_kuberay else HistorySettings.bind)
+    monitoring_bind = sources.read("monitoring-bind", _parse_second_listener, "")
+    access = _access(sources, bind, as_kuberay=as_kuberay)
+    _check_second_listener(monitoring_bind, access)
     return HistorySettings(
         store=_store(sources),
         bind=bind,
-        access=_access(sources, bind, as_kuberay=as_kuberay),
+        monitoring_bind=monitoring_bind,
+        access=access,
         dashboard_dir=sources.read("dashboard-dir", parse_optional_path, None),
         cache=_cache(sources),
-        grafana=_grafana(sources.variables),
+        grafana=_grafana(sources, monitoring_bind),
         prices=sources.read("price-list", _parse_price_list, None),
         kubernetes=_kubernetes(sources),
         logs=read_log_settings(sources),
@@ -107,13 +112,39 @@ def _cache(sources: Sources) -> CacheSettings:
     )
 
 
-def _grafana(variables: Variables) -> GrafanaSettings:
-    default = GrafanaSettings()
+def _check_second_listener(bind: str, access: AccessSettings) -> None:
+    """Where nobody said who may read, both addresses must be loopback."""
+    address = parse_address("--monitoring-bind", bind) if bind else None
+    if address is not None and access.answers_localhost_only and not is_loopback(address.host):
+        cure = "others could read there: give --auth=token, or --auth=none if that is meant"
+        raise Misconfigured("--monitoring-bind", bind, cure)
+
+
+def _parse_grafana_url(setting: str, text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.fragment)
+    except ValueError:
+        is_usable = False
+    if text and (not is_usable or parts.username is not None or not text.isprintable() or " " in text):
+        shown = "…" if "@" in text else text
+        raise Misconfigured(setting, shown, "use http://host:port or https://host, without a user and a password")
+    return text.rstrip("/")
+
+
+def _grafana(sources: Sources, monitoring_bind: str) -> GrafanaSettings:
+    default, variables = GrafanaSettings(), sources.variables
+    url = sources.read("grafana-url", _parse_grafana_url, default.url)
+    address = parse_address("--monitoring-bind", monitoring_bind) if monitoring_bind else None
+    if url and address is None:
+        raise Misconfigured("--grafana-url", url, "it needs --monitoring-bind, the address that leads there")
     return GrafanaSettings(
         host=variables.text("RAY_GRAFANA_IFRAME_HOST") or variables.text("RAY_GRAFANA_HOST") or default.host,
         org_id=variables.text("RAY_GRAFANA_ORG_ID") or default.org_id,
         cluster_filter=variables.text("RAY_GRAFANA_CLUSTER_FILTER"),
         prometheus_name=variables.text("RAY_PROMETHEUS_NAME") or default.prometheus_name,
+        url=url,
+        port=address.port if url and address else default.port,
     )
 
 
@@ -146,6 +177,10 @@ def _parse_names(setting: str, text: str) -> tuple[str, ...]:
 def _parse_price_list(setting: str, text: str) -> PriceList | None:
     path = parse_optional_path(setting, text)
     return read_price_list(setting, path) if path else None
+
+
+def _parse_second_listener(setting: str, text: str) -> str:
+    return _parse_listener(setting, text) if text else ""
 
 
 def _parse_listener(setting: str, text: str) -> str:

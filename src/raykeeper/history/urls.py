@@ -44,6 +44,15 @@ def cluster_path(namespace: str, cluster: str) -> str:
     return f"/clusters/{quote(namespace, safe='')}/{quote(cluster, safe='')}"
 
 
+MONITORING_PATH = "/monitoring"
+"""Where clusters are listed with the way to what they use."""
+
+
+def session_monitoring_path(session: SessionId) -> str:
+    """Where it is shown what the nodes of a session used."""
+    return f"{session_path(session)}monitoring"
+
+
 LIVE_PATH = "/live"
 """Where Ray's objects are listed that exist in Kubernetes now."""
 

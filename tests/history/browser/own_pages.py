@@ -32,6 +32,8 @@ OWN_PAGES = (
     OwnPage("failures-none", "/failures?text=nothing-is-called-so", ("There is no such failure.",)),
     OwnPage("sessions", "/sessions?limit=20", (SESSION.cluster, LONG_NAME, "unknown")),
     OwnPage("sessions-none", "/sessions?text=nothing-is-called-so", ("There is no such session.",)),
+    OwnPage("monitoring", "/monitoring", ("What the machines of Ray clusters used", SESSION.cluster, "Past")),
+    OwnPage("session-monitoring", f"{PREFIX}/monitoring", ("Over time", "CPU", "Resource-hours")),
     OwnPage("live-off", "/live", ("not connected to Kubernetes", "--live-objects=on")),
     OwnPage("compare-form", "/compare", ("Run A",)),
     OwnPage("nowhere", "/nosuch", ("There is no page /nosuch here",), 404),

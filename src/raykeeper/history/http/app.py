@@ -53,10 +53,15 @@ def make_app(history: History, dashboard: DashboardFiles = NO_DASHBOARD) -> ASGI
     app = Starlette(routes=[*_own_routes(history), _by_path(history, dashboard), *_by_cookies(history)])
     app.router.redirect_slashes = False  # Ray does not redirect either, and a guess would cost a request
     app.add_exception_handler(HTTPException, _as_ray_says)
-    return OwnPagesOnly(_with_access(app, history.access))
+    return with_access(app, history.access)
 
 
-def _with_access(app: ASGIApp, access: AccessSettings) -> ASGIApp:
+def with_access(app: ASGIApp, access: AccessSettings) -> ASGIApp:
+    """The application for those who may read; the same at every listener."""
+    return OwnPagesOnly(_of_mode(app, access))
+
+
+def _of_mode(app: ASGIApp, access: AccessSettings) -> ASGIApp:
     if access.mode == "token":
         return TokenAccess(app, access.token)
     return LocalNamesOnly(app) if access.answers_localhost_only else app

@@ -36,8 +36,12 @@ class CurvesQuery(Query, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 async def get_session_curves(call: Call[CurvesQuery]) -> Curves:
-    context = await call.open()
-    return await _curves(context, await session_scope(context), call.query)
+    return await curves_of_session(await call.open(), call.query)
+
+
+async def curves_of_session(context: SessionContext, query: CurvesQuery) -> Curves:
+    """What all nodes of a session used. Raises InvalidQuery."""
+    return await _curves(context, await session_scope(context), query)
 
 
 async def get_node_curves(call: Call[CurvesQuery]) -> Curves:
@@ -63,8 +67,12 @@ async def curves_of_job(context: SessionContext, job: str, query: CurvesQuery) -
 
 
 async def get_session_usage(call: Call[NoQuery]) -> Usage:
-    context = await call.open()
-    return await context.remembered("usage", lambda: session_usage(context, call.history.prices), _is_read)
+    return await usage_of_session(await call.open(), call.history)
+
+
+async def usage_of_session(context: SessionContext, history: History) -> Usage:
+    """Hours and cost of all nodes of a session."""
+    return await context.remembered("usage", lambda: session_usage(context, history.prices), _is_read)
 
 
 async def get_job_usage(call: Call[NoQuery]) -> Usage:

@@ -36,7 +36,14 @@ from raykeeper.history.overview.model import (
     Span,
 )
 from raykeeper.history.report.model import Report
-from raykeeper.history.urls import compare_path, job_path, report_path, search_path, session_path
+from raykeeper.history.urls import (
+    compare_path,
+    job_path,
+    report_path,
+    search_path,
+    session_monitoring_path,
+    session_path,
+)
 from raykeeper.layout.keys import SessionId
 
 _TONES: dict[str, Tone] = {"running": "busy", "ended": "quiet", "crashed": "bad", "unknown": "quiet"}
@@ -53,6 +60,7 @@ def session_page(overview: SessionOverview, report: Report) -> HTMLResponse:
             progress_note(about),
             _session_facts(
                 about,
+                link("Resources over time", session_monitoring_path(session)),
                 link("Search this session", search_path(session)),
                 link("Compare with another run", compare_path(str(session))),
             ),

@@ -29,6 +29,7 @@ from raykeeper.history.http.pages.jobs import get_home, list_all_jobs
 from raykeeper.history.http.pages.live import get_live_object, list_live_objects
 from raykeeper.history.http.pages.log_tail import get_log_tail
 from raykeeper.history.http.pages.log_viewer import get_log_of, get_log_page
+from raykeeper.history.http.pages.monitoring import get_monitoring, get_session_monitoring
 from raykeeper.history.http.pages.report import report_page
 from raykeeper.history.http.pages.search import get_search_page, get_session_search_page
 from raykeeper.history.http.pages.session import session_page
@@ -45,7 +46,7 @@ from raykeeper.history.http.ray_api.metrics import GRAFANA_PATH, get_grafana_at_
 from raykeeper.history.http.routing import NEWEST, SESSION_PATH
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
-from raykeeper.history.urls import LIVE_PATH, compare_path
+from raykeeper.history.urls import LIVE_PATH, MONITORING_PATH, compare_path
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ async def _get_grafana(request: Request, context: SessionContext, _: History) ->
 
 SESSION_PAGES = (
     SessionPage("/overview", _get_session_page),
+    SessionPage("/monitoring", get_session_monitoring),
     SessionPage("/job/{job}", get_job_page),
     SessionPage("/job/{job}/report.md", get_job_markdown),
     SessionPage("/job/{job}/{tab}", get_job_page),
@@ -117,6 +119,7 @@ SITE_PAGES = (
     SitePage(FAILURES_PATH, list_failure_kinds),
     SitePage(f"{FAILURES_PATH}/{{fingerprint}}", get_failure_kind),
     SitePage(f"{FAILURES_PATH}/{{fingerprint}}/note", post_failure_note, method="POST"),
+    SitePage(MONITORING_PATH, get_monitoring),
     SitePage(LIVE_PATH, list_live_objects),
     SitePage(f"{LIVE_PATH}/{{kind}}/{{namespace}}/{{name}}", get_live_object),
     SitePage("/compare", _get_compare_page),

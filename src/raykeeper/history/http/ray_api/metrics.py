@@ -19,6 +19,7 @@ from raykeeper.history.errors import NotFound
 from raykeeper.history.http.responses import dashboard_response, json_response
 from raykeeper.history.masking import masked
 from raykeeper.history.query.context import SessionContext
+from raykeeper.history.settings import GrafanaSettings
 
 DISABLED = "DISABLED"
 NOT_SET = "RAY_GRAFANA_HOST is not set for the history server"
@@ -44,16 +45,15 @@ _DASHBOARDS = {
 }
 
 
-async def get_grafana_health(_: Request, context: SessionContext) -> Response:
+async def get_grafana_health(request: Request, context: SessionContext) -> Response:
     grafana = context.grafana
+    host = _host(request, grafana)
     if grafana.host == DISABLED:
         return dashboard_response("Grafana disabled", {"grafanaHost": DISABLED})
-    if not grafana.host:
+    if not host:
         return dashboard_response("Grafana healthcheck failed", {"exception": NOT_SET}, 500)
     data = {
-        "grafanaHost": GRAFANA_PATH
-        if await _span_of(context) and not _is_in_grafanas_cloud(grafana.host)
-        else grafana.host,
+        "grafanaHost": GRAFANA_PATH if await _is_shown_at_its_time(context, host) else host,
         "grafanaOrgId": grafana.org_id,
         "sessionName": context.session.id.session,
         "dashboardUids": _DASHBOARDS,
@@ -66,7 +66,8 @@ async def get_grafana_health(_: Request, context: SessionContext) -> Response:
 async def get_grafana_at_its_time(request: Request, context: SessionContext) -> Response:
     """Leads to the dashboard or panel that the path names, at the session's time. Raises NotFound."""
     path, grafana = request.path_params["path"], context.grafana
-    if grafana.host in ("", DISABLED) or not path.startswith(_SHOWN):
+    host = _host(request, grafana)
+    if host in ("", DISABLED) or not path.startswith(_SHOWN):
         raise NotFound(f"there is no dashboard {path[:200]!r}")
     asked = request.query_params.multi_items()
     span = await _span_of(context)
@@ -74,7 +75,7 @@ async def get_grafana_at_its_time(request: Request, context: SessionContext) -> 
     known = {name for name, _ in query}
     named = {"var-SessionName": context.session.id.session, "var-Cluster": grafana.cluster_filter}
     added = [(name, value) for name, value in named.items() if value and name not in known]
-    target = f"{grafana.host.rstrip('/')}/{quote(path)}?{urlencode([*query, *added])}"
+    target = f"{host.rstrip('/')}/{quote(path)}?{urlencode([*query, *added])}"
     return RedirectResponse(target, 302, headers={"Cache-Control": "no-store"})
 
 
@@ -98,15 +99,28 @@ async def _span_of(context: SessionContext) -> tuple[datetime, datetime] | None:
     return record.started_at, max(record.started_at, context.session.ended_at or context.session.as_of)
 
 
+async def _is_shown_at_its_time(context: SessionContext, host: str) -> bool:
+    return await _span_of(context) is not None and not _is_in_grafanas_cloud(host)
+
+
+def _host(request: Request, grafana: GrafanaSettings) -> str:
+    """Grafana as the reader's browser reaches it: as it was set, or at our own second port under the same name."""
+    if grafana.host or not grafana.port:
+        return grafana.host
+    name = request.url.hostname or "localhost"
+    shown = f"[{name}]" if ":" in name else name
+    return f"{request.url.scheme}://{shown}:{grafana.port}"
+
+
 def _is_in_grafanas_cloud(host: str) -> bool:
     """Ray's pages open such a Grafana in a tab of its own, by its name, since it does not let itself be framed."""
     name = urlsplit(host).hostname or ""
     return name == "grafana.net" or name.endswith(".grafana.net")
 
 
-async def get_prometheus_health(_: Request, context: SessionContext) -> Response:
+async def get_prometheus_health(request: Request, context: SessionContext) -> Response:
     """Panels are drawn only if both answer: where there is a Grafana, its data source is taken to be there."""
-    if context.grafana.host in ("", DISABLED):
+    if _host(request, context.grafana) in ("", DISABLED):
         return dashboard_response("prometheus healthcheck failed.", {"reason": NOT_SET}, 500)
     return dashboard_response("prometheus running", {})
 
