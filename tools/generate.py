@@ -133,7 +133,7 @@ _VARIABLES_OF = {
     "security proxy": securityproxy_environment.VARIABLES,
     "test bed": {
         "RAYKEEPER_BED_CACHE": "Folder where the test bed keeps what it built; default `~/.cache/raykeeper-bed`.",
-        "RAYKEEPER_BED_PROMETHEUS": "Folder with `prometheus` and `promtool` for the tests; default: Debian's, fetched.",
+        "RAYKEEPER_BED_PROMETHEUS": "Folder with `prometheus` and `promtool` for tests; default: Debian's, fetched.",
         "RAYKEEPER_BED_RUN": "Set by the test bed in every process it starts, to find and end them; not for users.",
     },
 }

@@ -41,13 +41,13 @@ def test_a_time_that_counts_from_now_becomes_that_of_the_session(
 
 
 @asynccontextmanager
-async def server(folder: Path, host: str, *, is_over: bool = True) -> AsyncIterator[ASGIApp]:
+async def server(folder: Path, host: str, *, is_over: bool = True, port: int = 0) -> AsyncIterator[ASGIApp]:
     store, url = local_store(folder / "store"), f"file://{folder}/store"
     await put_session(store, started_at=BEGAN, ended_at=ENDED if is_over else None)
     await put_beat(store)
     if is_over:
         await put_end(store)
-    grafana = GrafanaSettings(host, cluster_filter="prod")
+    grafana = GrafanaSettings(host, cluster_filter="prod", url="http://inside" if port else "", port=port)
     settings = HistorySettings(HistoryStoreSettings(url), grafana=grafana)
     async with open_history(settings, parse_store_url(url, {}), folder / "cache") as history:
         yield make_app(history)
@@ -91,3 +91,22 @@ async def test_no_path_leads_to_another_server(path: str, tmp_path: Path) -> Non
     async with server(tmp_path, "http://grafana") as app:
         answer = await ask(app, f"{session_url()}/grafana/{path}")
     assert answer.headers["location"].startswith("http://grafana/d/")
+
+
+@pytest.mark.parametrize(
+    ("called", "expected"),
+    [
+        ("localhost:8080", "http://localhost:3000"),
+        ("ray.example.com", "http://ray.example.com:3000"),
+        ("[::1]:8080", "http://[::1]:3000"),
+        ("[", "http://history:3000"),  # no name at all: that of the server
+    ],
+)
+async def test_a_grafana_behind_our_second_address_is_found_under_the_name_by_which_we_are_called(
+    called: str, expected: str, tmp_path: Path
+) -> None:
+    async with server(tmp_path, "", is_over=False, port=3000) as app:
+        health = await ask(app, f"{session_url()}/api/grafana_health", headers={"Host": called})
+        prometheus = await ask(app, f"{session_url()}/api/prometheus_health", headers={"Host": called})
+    assert (health.status, health.body["data"]["grafanaHost"]) == (200, expected)
+    assert prometheus.status == 200
