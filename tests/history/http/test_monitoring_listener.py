@@ -97,6 +97,7 @@ async def test_a_request_reaches_grafana_as_it_is_and_so_does_the_answer(open_to
         await asyncio.gather(answer.read(), posted.read())
     assert (answer.status, posted.status) == (200, 201)
     assert len(answer.headers.getall("Set-Cookie")) == 2
+    assert len(answer.headers.getall("Date")) == 1
     [(method, seen, headers, _), (_, _, _, body)] = fake.requests
     assert (method, seen) == ("GET", "/d/x/a%252Fb?from=1&var-x=a%20b")
     assert headers["Cookie"] == "grafana_session=7"

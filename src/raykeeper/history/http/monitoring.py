@@ -39,6 +39,8 @@ _NEVER_PASSED: Final = frozenset({"authorization", "x-ray-authorization", "cooki
 _NEVER_PASSED_BEGINNINGS: Final = ("x-forwarded-", "x-webauth-", "x-jwt-", "x-auth-request-", "x-raykeeper-")
 """Headers by which proxies tell Grafana who somebody is; here they could only be a lie."""
 
+_SAID_BY_SERVER: Final = frozenset({"date"})
+
 Guard = Callable[[ASGIApp], ASGIApp]
 """Lays the server's access over an application."""
 
@@ -154,7 +156,7 @@ class GrafanaProxy:
             await text_response(NO_ANSWER, 502)(scope, _nothing_more, send)
             return
         async with answer:
-            kept = end_to_end(answer.headers.items())
+            kept = end_to_end(answer.headers.items(), without=_SAID_BY_SERVER)
             raw = [(name.lower().encode("latin-1"), value.encode("utf-8")) for name, value in kept.items()]
             await send({"type": "http.response.start", "status": answer.status, "headers": raw})
             async for piece in answer.content.iter_any():
