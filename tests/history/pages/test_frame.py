@@ -115,7 +115,8 @@ async def test_a_page_may_bring_a_sheet_and_a_module_of_its_own(scene: Scene) ->
 async def test_every_page_has_the_name_the_navigation_and_one_search_box() -> None:
     page = bytes(page_response("Jobs", tag("p", "x"), section="jobs").body).decode()
     assert '<a href="/" class="brand">Raykeeper</a>' in page
-    assert re.findall(r'<li><a href="([^"]*)"', page) == ["/", "/failures", "/sessions", "/live", "/compare"]
+    found = re.findall(r'<li><a href="([^"]*)"', page)
+    assert found == ["/", "/failures", "/sessions", "/live", "/compare", "/storage"]
     assert page.count('role="search"') == 1
     assert '<button type="button" class="theme" data-switches="theme" hidden>' in page, "a script shows it"
 
