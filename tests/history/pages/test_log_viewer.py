@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import html
 import json
 import re
@@ -15,7 +16,9 @@ import pytest
 from bed.waiting import PATIENCE_SECONDS
 from raykeeper.history.entities.log_files import job_of_file
 from raykeeper.history.http.pages import log_tail
+from raykeeper.history.logs.tail_slots import NoSlot, TailSlots
 from support.asking import Answered, ask
+from support.conditions import eventually
 from support.history_scene import (
     HEAD_ID,
     PackBuilder,
@@ -222,7 +225,7 @@ async def test_more_followers_than_the_server_has_room_for_are_sent_away(
 ) -> None:
     await put_beat(scene.store)
     page = await shown(scene, packs, b"one\n")
-    monkeypatch.setattr(scene.history.logs, "tails", asyncio.Semaphore(0))
+    monkeypatch.setattr(scene.history.logs, "tails", TailSlots(0))
     assert (await ask(scene.app, follow_path(page))).status == 503
 
 
@@ -276,15 +279,21 @@ async def test_a_follower_has_a_slot_before_the_next_one_is_asked(
 ) -> None:
     await put_beat(scene.store)
     path = follow_path(await shown(scene, packs, b"one\n"))
-    slots = asyncio.Semaphore(1)
+    slots = TailSlots(1)
     monkeypatch.setattr(scene.history.logs, "tails", slots)
     async with asyncio.timeout(PATIENCE_SECONDS):
         answers = await asyncio.gather(*(http.get(path) for _ in range(3)))
     assert sorted(answer.status for answer in answers) == [200, 503, 503]
     for answer in answers:
         answer.close()
-    async with asyncio.timeout(PATIENCE_SECONDS), slots:
-        pass  # who left gave it back
+
+    async def is_free() -> bool:
+        with contextlib.suppress(NoSlot):
+            async with slots.slot("another"):
+                return True
+        return False
+
+    await eventually(is_free)  # who left gave it back
 
 
 async def test_ids_are_places_in_the_file_also_behind_a_hole(

@@ -45,8 +45,8 @@ class TailSlots:
                 raise
 
     def _take_from_richest(self, client: str) -> None:
-        richest = max(self._held, key=lambda one: len(self._held[one]))
-        if len(self._held[richest]) <= len(self._held.get(client, ())) + 1:
+        richest = max(self._held, key=lambda one: len(self._held[one]), default=client)
+        if len(self._held.get(richest, ())) <= len(self._held.get(client, ())) + 1:
             raise NoSlot
         number, scope = next(iter(self._held[richest].items()))
         self._give_back(richest, number)
