@@ -100,8 +100,11 @@ def test_a_map_that_means_nothing_is_refused_with_its_place(text: str, tmp_path:
 
 
 def test_secrets_of_the_login_are_not_printed(tmp_path: Path) -> None:
-    secrets = {"RAYKEEPER_OIDC_CLIENT_SECRET": "hidden-secret", "RAYKEEPER_COOKIE_KEYS": "hidden-" * 8}
-    found = settings("--auth=oidc", *PROVIDER, "--login-allow-uids=*", **secrets)
+    found = settings(
+        *("--auth=oidc", *PROVIDER, "--login-allow-uids=*"),
+        RAYKEEPER_OIDC_CLIENT_SECRET="hidden-secret",
+        RAYKEEPER_COOKIE_KEYS="hidden-" * 8,
+    )
     assert found.access.login.client_secret == "hidden-secret"
     assert "hidden" not in repr(found)
     with pytest.raises(Misconfigured) as refused:

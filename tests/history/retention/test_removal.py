@@ -19,6 +19,7 @@ from raykeeper.history.store.catalog import Catalog
 from raykeeper.history.store.heartbeats import StoreClock
 from raykeeper.history.store.records import find_record
 from raykeeper.history.store.removals import SessionRemoved
+from raykeeper.layout.alerts import AlertKey, session_alerts_prefix
 from raykeeper.layout.keys import CatalogKey, EventSegmentKey, SessionId
 from raykeeper.layout.records import encode_record
 from raykeeper.layout.retention import Hold, RemovedRecord, begun_key, hold_key, intent_key, removed_key
@@ -128,6 +129,15 @@ async def test_an_old_session_goes_whole_and_every_other_object_stays(folder: Pa
     assert (record.by, record.rule, record.objects) == ("a test", "default", 6)
     assert record.reason == "a session that succeeded is kept for 7 days"
     assert await retention_keys(store, "removals/") == set()
+
+
+async def test_what_alerts_left_about_a_session_goes_with_it(folder: Path) -> None:
+    store = local_folder(folder)
+    marks = {session: AlertKey(session_alerts_prefix(session.id), "team", "job").claim(1) for session in (OLD, KEPT[0])}
+    for key in marks.values():
+        await store.create(key, b"{}")
+    await sweep_all(store)
+    assert await keys_of(store) & set(marks.values()) == {marks[KEPT[0]]}
 
 
 async def test_a_crash_after_any_write_ends_the_same(tmp_path: Path) -> None:

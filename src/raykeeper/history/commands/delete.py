@@ -15,9 +15,9 @@ from datetime import date, datetime, timedelta
 from raykeeper.clock import Clock, SystemClock
 from raykeeper.errors import Misconfigured, RaykeeperError
 from raykeeper.history.retention.holds import find_hold
+from raykeeper.history.retention.removal import objects_of
 from raykeeper.history.store.kuberay.places import KubeRayPlaces
 from raykeeper.history.urls import parse_session_name
-from raykeeper.layout.alerts import session_alerts_prefix
 from raykeeper.layout.compacted import parse_compacted_key
 from raykeeper.layout.keys import CATALOG_PREFIX, KUBE_FOLDER, SessionId, parse_catalog_key
 from raykeeper.layout.retention import Hold, hold_key
@@ -97,8 +97,7 @@ class Deletion:
         """All that one session has. Raises `NoSuchSession` if that is nothing."""
         if session.session == KUBE_FOLDER:
             raise Misconfigured("session", str(session), "that folder is the cluster's own and no session")
-        data = [stat async for stat in self._store.list(session.prefix)]
-        data += [stat async for stat in self._store.list(session_alerts_prefix(session))]
+        data = [stat async for stat in objects_of(self._store, session)]
         entries = (await self._catalog()).get(session, [])
         if place := await self._kuberay.find(session):
             data += [stat async for stat in self._store.list(place.prefix)]

@@ -12,7 +12,7 @@ Whoever takes part may do any step at any time, and two may do the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -27,6 +27,7 @@ from raykeeper.history.retention_policy import RetentionPolicy
 from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
 from raykeeper.history.store.records import DamagedRecord, find_record
 from raykeeper.history.store.session_state import SessionState, State
+from raykeeper.layout.alerts import session_alerts_prefix
 from raykeeper.layout.keys import CatalogKey, CatalogPart, SessionId, nodes_prefix
 from raykeeper.layout.records import CatalogStart, encode_record
 from raykeeper.layout.retention import (
@@ -49,6 +50,13 @@ DELETED_AT_ONCE = 16
 _ROUNDS = 5  # of listing and deleting, where somebody writes meanwhile
 _PARTS: tuple[CatalogPart, ...] = ("summary", "end", "start")
 """The start is last: while it is there, the session can be found again."""
+
+
+async def objects_of(store: ObjectStore, session: SessionId) -> AsyncIterator[ObjectStat]:
+    """All that goes with a session, but for its entries in the catalog."""
+    for prefix in (session.prefix, session_alerts_prefix(session)):
+        async for stat in store.list(prefix):
+            yield stat
 
 
 class Step(StrEnum):
@@ -176,7 +184,7 @@ class Remover:
             log.warning("a removed session came back", session=str(session))
             await self._store.delete(removed_key(session))
             return 0
-        late = [stat async for stat in self._store.list(session.prefix)]
+        late = [stat async for stat in objects_of(self._store, session)]
         await self._delete_all(late)
         await self._delete_entries(session, day)
         return len(late)
@@ -212,7 +220,7 @@ class Remover:
         """Whether all is gone, by a listing after the last deletion."""
         for _ in range(_ROUNDS):
             batch, is_empty = list[ObjectStat](), True
-            async for stat in self._store.list(session.prefix):
+            async for stat in objects_of(self._store, session):
                 is_empty = False
                 batch.append(stat)
                 if len(batch) == DELETED_AT_ONCE:
