@@ -197,6 +197,7 @@ _SPECIAL: Final[Mapping[str, JSON]] = {
     },
     "kubernetesFacts.namespaces": {"type": ["array", "null"], "items": TEXT},
     "alerts.config": _OPEN,
+    "retention": _OPEN,
     "cache.volume": _OPEN,
     "httpRoute.parentRefs": _LIST_OF_OPEN,
     "networkPolicy.from": _LIST_OF_OPEN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,28 +43,35 @@ def settings_of(container: Json, folder: Path, files: Mapping[str, str] | None =
     return read_settings(arguments, {one["name"]: one.get("value", "of-a-secret") for one in container["env"]})
 
 
-def alert_files(documents: list[Json]) -> dict[str, str]:
-    """What is mounted for alerts."""
-    texts = [one["data"]["alerts.yaml"] for one in documents if "alerts.yaml" in (one.get("data") or {})]
-    return {"/etc/raykeeper/alerts/alerts.yaml": texts[0]} if texts else {}
+def mounted_files(documents: list[Json]) -> dict[str, str]:
+    """What is mounted for alerts and retention."""
+    texts = {name: text for one in documents for name, text in (one.get("data") or {}).items()}
+    return {f"/etc/raykeeper/{name}/{name}.yaml": texts.get(f"{name}.yaml", "") for name in ("alerts", "retention")}
 
 
 @pytest.mark.parametrize("case", CHART.cases)
 def test_the_history_server_takes_what_the_chart_gives_it(case: str, tmp_path: Path) -> None:
     documents = CHART.rendered(case)
-    settings = settings_of(server(documents), tmp_path, alert_files(documents))
+    settings = settings_of(server(documents), tmp_path, mounted_files(documents))
     assert settings.bind == ":8080"
     assert not settings.access.is_undecided
 
 
 def test_receivers_of_alerts_reach_the_settings_and_a_change_restarts_the_pod(tmp_path: Path) -> None:
     documents = CHART.rendered("job-alerts")
-    alerts = settings_of(server(documents), tmp_path, alert_files(documents)).alerts
+    alerts = settings_of(server(documents), tmp_path, mounted_files(documents)).alerts
     assert alerts is not None
     assert alerts.receivers[0].namespaces == ("team-a",)
     assert {mount["mountPath"] for mount in server(documents)["volumeMounts"]} >= {"/etc/raykeeper/alert-secrets"}
     pod = the(documents, "Deployment", NAME)["spec"]["template"]
     assert set(pod["metadata"]["annotations"]) == {"note", "raykeeper.io/alerts"}
+
+
+def test_how_long_sessions_are_kept_reaches_the_settings(tmp_path: Path) -> None:
+    documents = CHART.rendered("retention")
+    policy = settings_of(server(documents), tmp_path, mounted_files(documents)).retention
+    assert policy is not None
+    assert policy.rule_for("ci-1").any_age == timedelta(days=3)
 
 
 def test_the_values_reach_the_settings(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ SCRAPED_LAST: Final = (
 """What our requests and the new cluster change, scraped twice; everything else was there before."""
 _THRESHOLD: Final = re.compile(r"\s(?:>=?|<=?|==)\s[\d.]+\s*$")
 
-pytestmark = pytest.mark.bed
+pytestmark = [pytest.mark.bed, pytest.mark.soak]
 
 
 def panel_queries() -> Iterator[str]:
@@ -123,6 +123,7 @@ def _history(plane: ControlPlane, folder: Path) -> Iterator[int]:
     flags = [f"--store=file://{folder}/store", f"--cache-dir={folder}/cache", "--bind=127.0.0.1:0"]
     flags += [f"--kubeconfig={plane.admin_kubeconfig}", f"--kubernetes-namespaces={NAMESPACE}"]
     flags += [f"--kubernetes-lease-namespace={NAMESPACE}", "--kubernetes-facts=on"]
+    (folder / "store").mkdir(exist_ok=True)  # a store that is not there is refused
     log = folder / "history.log"
     with log.open("wb") as output:
         command = [sys.executable, "-m", "raykeeper.cli.main", "history", *flags]
