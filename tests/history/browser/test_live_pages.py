@@ -19,7 +19,7 @@ from support.live_scene import NOBODY, LiveScene
 NAMESPACE = "live-pages"
 PREFIX = f"/live/raycluster/{NAMESPACE}"
 PAGES = (
-    OwnPage("live", "/live", ("train", "RayService", "RayCronJob", "As Kubernetes said at")),
+    OwnPage("live", "/live", ("train", "RayService", "RayCronJob", "As of")),
     OwnPage("live-none", "/live?text=nothing-is-called-so", ("There is no such object.",)),
     OwnPage(
         "live-cluster", f"{PREFIX}/train", ("It is not ready", "train-head", "ImagePullBackOff", "FailedScheduling")

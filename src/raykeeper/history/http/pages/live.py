@@ -69,8 +69,8 @@ _TONES: Final[dict[LiveState, Tone]] = {
     "ending": "warn",
     "unknown": "warn",
 }
-_HEADERS = ("State", "Object", "What is the case", "History", "Age")
-_POD_HEADERS = ("Pod", "Phase", "What is the case", "Restarts", "Node", "Age")
+_HEADERS = ("State", "Object", "Details", "History", "Age")
+_POD_HEADERS = ("Pod", "Phase", "Details", "Restarts", "Node", "Age")
 _EVENT_HEADERS = ("Reason", "About", "Message", "Times", "Last")
 _RIGHTS = (
     ("In the chart ray-history-server", "liveObjects.enabled=true and rbacEnable=true"),
@@ -142,7 +142,7 @@ def _problems(problems: Sequence[LiveProblem]) -> Html:
 
 def _freshness(as_of: datetime, *, is_complete: bool) -> Html:
     short = "" if is_complete else " Not everything that exists could be read."
-    return tag("p", quiet("As Kubernetes said at "), moment(as_of), quiet(f".{short}"))
+    return tag("p", quiet("As of "), moment(as_of), quiet(f".{short}"))
 
 
 def _pager(found: LiveAnswer, query: LiveQuery, given: Given) -> Html:
@@ -226,15 +226,15 @@ def _facts(about: LiveObject, history: HistoryLinks, now: datetime) -> Html:
             ("Kind", about.kind),
             ("Namespace", about.namespace),
             ("Status", about.status),
-            ("What is the case", about.words),
-            ("Made", ago(about.created_at, now)),
+            ("Details", about.words),
+            ("Created", ago(about.created_at, now)),
             ("Owner", owned or f"{about.owner_kind} {owner}".strip()),
             (
                 "Clusters",
                 join((link(name, live_path("RayCluster", about.namespace, name)) for name in clusters), " · "),
             ),
             ("History", _ways(history) or "nothing was stored of it yet"),
-            ("Uid", about.uid),
+            ("UID", about.uid),
         ]
     )
 
@@ -265,7 +265,7 @@ def _jobs(detail: LiveDetail, now: datetime) -> Html:
         (link(one.name, live_path(one.kind, one.namespace, one.name)), _state(one), one.words, ago(one.created_at, now))
         for one in detail.jobs
     ]
-    return join([heading, table("RayJobs", ("RayJob", "State", "What is the case", "Age"), rows, hides_caption=True)])
+    return join([heading, table("RayJobs", ("RayJob", "State", "Details", "Age"), rows, hides_caption=True)])
 
 
 def _pods(detail: LiveDetail, now: datetime) -> Html:
