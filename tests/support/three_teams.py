@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,14 @@ from typing import Any, Final
 import msgspec
 
 from raykeeper.history.commands.subjects import opened_whole
+from raykeeper.history.live_objects.model import (
+    LiveDetail,
+    LiveKind,
+    LiveObject,
+    LiveObjectList,
+    LiveObjects,
+    LiveProblem,
+)
 from raykeeper.history.query.history import History
 from raykeeper.layout.keys import (
     CatalogKey,
@@ -119,3 +128,24 @@ def copy_without_others(store: Path, copied: Path, teams: set[str]) -> None:
     for path in sorted(copied.rglob("*"), key=lambda one: len(one.parts), reverse=True):
         if any(team in path.name for team in TEAMS if team not in teams):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+_ASKED_AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class LiveTeams(LiveObjects):
+    """A Kubernetes in which each team has its cluster."""
+
+    teams: frozenset[str]
+
+    async def all(self) -> LiveObjectList:
+        return LiveObjectList(objects=tuple(map(_live, sorted(self.teams))), as_of=_ASKED_AT)
+
+    async def find(self, kind: LiveKind, namespace: str, name: str) -> LiveDetail | LiveProblem | None:
+        is_there = kind == "RayCluster" and namespace in self.teams and name == session_of(namespace).cluster
+        return LiveDetail(object=_live(namespace), as_of=_ASKED_AT) if is_there else None
+
+
+def _live(team: str) -> LiveObject:
+    return LiveObject(kind="RayCluster", namespace=team, name=session_of(team).cluster, uid=team, state="ready")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,12 +26,14 @@ from raykeeper.history.http.pages.assets import ASSETS_ROUTE
 from raykeeper.history.http.routing import session_cookies
 from raykeeper.history.program import open_history
 from raykeeper.history.query.history import History
+from raykeeper.history.retention.usage import write_usage
 from raykeeper.history.settings import AccessSettings, CacheSettings, HistorySettings, HistoryStoreSettings
 from raykeeper.history.visibility import EVERYTHING, Visibility
+from raykeeper.layout.retention import NamespaceUsage, Usage
 from raykeeper.storage.settings.urls import parse_store_url
 from support.asking import Answered, ask
 from support.ingest_scene import HEAD, local_store
-from support.three_teams import GHOST, TEAMS, copy_without_others, job_of, put_team, read_all, session_of
+from support.three_teams import GHOST, TEAMS, LiveTeams, copy_without_others, job_of, put_team, read_all, session_of
 
 OPEN = ("/readz", "/livez", "/metrics", ASSETS_ROUTE)
 """Routes that tell nothing of any session; what is in them is tested by itself."""
@@ -150,14 +153,15 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(store: Path, cache: Path) -> AsyncIterator[Served]:
+async def serving(store: Path, cache: Path, teams: Collection[str] = TEAMS) -> AsyncIterator[Served]:
+    """A server over a store, in whose Kubernetes these teams have clusters."""
     cache.mkdir()  # noqa: ASYNC240 - of a test
     url = store.as_uri()
     access = AccessSettings("token", "not-used-here-at-all")
     settings = HistorySettings(HistoryStoreSettings(url), access=access, cache=CacheSettings(cache))
-    async with open_history(settings, parse_store_url(url, {}), cache) as history:
-        served = Served(history, make_app(history, authenticator=ByHeader()))
-        yield served
+    async with open_history(settings, parse_store_url(url, {}), cache) as opened:
+        history = replace(opened, live_objects=LiveTeams(frozenset(teams)))
+        yield Served(history, make_app(history, authenticator=ByHeader()))
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +207,7 @@ async def test_no_route_tells_of_a_namespace_that_the_caller_may_not_see(
                 await whole.answer(asked, ADMIN)
         leaks, compared, answered_own = [], 0, 0
         for user in USERS:
-            alone = await stack.enter_async_context(serving(stores[user], tmp_path / f"cache-{user}"))
+            alone = await stack.enter_async_context(serving(stores[user], tmp_path / f"cache-{user}", USERS[user]))
             for team in ASKED_ABOUT[user]:
                 for asked in requests_about(routes, team):
                     with_others = told(await whole.answer(asked, user))
@@ -215,6 +219,20 @@ async def test_no_route_tells_of_a_namespace_that_the_caller_may_not_see(
     assert leaks == []
     assert compared > 5 * len(list(table_of_routes(routes)))
     assert answered_own > compared / 4, "routes are asked what they can answer"
+
+
+async def test_sizes_are_told_of_the_namespaces_that_the_caller_sees(stores: dict[str, Path], tmp_path: Path) -> None:
+    copy_without_others(stores[ADMIN], tmp_path / "store", set(TEAMS))
+    shown = tuple(NamespaceUsage(namespace=team, sessions=1, bytes=7) for team in TEAMS)
+    rest = NamespaceUsage(namespace="(others)", sessions=5)
+    usage = Usage(as_of=datetime.now(UTC), namespaces=shown, others=rest, left_out=3)
+    await write_usage(local_store(tmp_path / "store"), usage)
+    async with serving(tmp_path / "store", tmp_path / "cache") as whole:
+        asked = Asked(f"{PREFIX}/storage", "GET", "")
+        of_admin, of_alice = [(await whole.answer(asked, user)).body for user in (ADMIN, "alice")]
+    assert [one["namespace"] for one in of_admin["namespaces"]] == list(TEAMS)
+    assert [one["namespace"] for one in of_alice["namespaces"]] == ["teamred"]
+    assert (of_alice["others"], of_alice["left_out"]) == (None, 0)
 
 
 async def test_a_websocket_is_refused_as_for_a_session_that_is_not_there(

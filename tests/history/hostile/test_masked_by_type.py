@@ -19,7 +19,10 @@ from support.history_scene import HEAD_ID, SESSION, a_scene, put_session, sessio
 
 SECRET = "hunter2-of-the-database"
 MAKERS = {
-    "auth.py": "redirects to the login page",
+    "refusals.py": "redirects to the login page",
+    "static_token.py": "redirects",
+    "sign_in.py": "redirects to and from the identity provider",
+    "monitoring.py": "redirects; what Grafana says is Grafana's",
     "responses.py": "takes masked values alone",
     "app.py": "ok, and a head without its body",
     "metrics.py": "numbers of this process",

@@ -238,6 +238,7 @@ def test_the_command_listens_at_both_addresses_and_ends_with_both(tmp_path: Path
     command = [sys.executable, "-m", "raykeeper.cli.main", "history", f"--store=file://{tmp_path}/store"]
     command += [f"--cache-dir={tmp_path}/cache", "--bind=127.0.0.1:0", "--monitoring-bind=127.0.0.1:0"]
     log = tmp_path / "log"
+    (tmp_path / "store").mkdir()
     with log.open("wb") as output:
         server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
 

@@ -98,6 +98,8 @@ async def test_no_operation_of_our_api_tells_them(recorded_failures: RecordedFai
             "session": [session.session],
             "job": [JOB],
             "rayjob": [JOB],
+            "kind": ["raycluster"],
+            "name": [session.cluster],
             "node": await served.ids("node"),
             "task": await served.ids("task"),
             "fingerprint": [report.body["headline"]["fingerprint"]],

@@ -62,7 +62,7 @@ def make_app(
     return with_access(make_routes(history, dashboard), history.access, authenticator)
 
 
-def with_access(app: ASGIApp, access: AccessSettings, authenticator: Authenticator | None) -> ASGIApp:
+def with_access(app: ASGIApp, access: AccessSettings, authenticator: Authenticator | None = None) -> ASGIApp:
     """The application for those who may read; the same at every listener."""
     note = note_look if access.is_audited else None
     guarded: ASGIApp = Guard(app, authenticator or _authenticator_of(access), note)
