@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from raykeeper.errors import Unavailable
+from raykeeper.history.ingest.follower import SessionFollower
 from raykeeper.history.ingest.manifests import Manifest, find_published, newest_manifest
 from raykeeper.history.ingest.sessions import SessionMissing, Sessions, SessionsSettings
 from raykeeper.history.ingest.table_builder import GONE
@@ -154,6 +155,37 @@ async def test_tables_that_cannot_be_read_are_made_anew(damage: str, store: Obje
             return (await find_published(store, SESSION)).highest == 2
 
         await eventually(is_replaced)
+
+
+async def test_damage_that_is_found_while_the_session_is_looked_at_is_replaced_unasked(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = await publish(store, tmp_path / "a")
+    [file] = manifest.tables["tasks"]
+    await store.put(file.key, (await store.get(file.key))[:-10])
+    found, list_segments, distrust = asyncio.Event(), SessionFollower._list_segments, SessionFollower._distrust
+
+    async def list_after(follower: SessionFollower) -> None:
+        await found.wait()
+        await list_segments(follower)
+
+    def note(follower: SessionFollower, manifest: Manifest, *, in_store: bool = False) -> bool:
+        found.set()
+        return distrust(follower, manifest, in_store=in_store)
+
+    monkeypatch.setattr(SessionFollower, "_list_segments", list_after)
+    monkeypatch.setattr(SessionFollower, "_distrust", note)
+    database = Database(tmp_path / "b")
+    async with a_server(store, tmp_path / "b") as (sessions, _):
+        opened = await sessions.open(SESSION)
+        with pytest.raises(Unavailable):
+            await database.query(COUNT, opened.tables)
+
+        async def is_replaced() -> bool:
+            return (await find_published(store, SESSION)).highest == 2
+
+        await eventually(is_replaced, seconds=30)
+    await database.close()
 
 
 async def test_a_replica_that_missed_a_segment_never_replaces_what_another_saw(

@@ -165,6 +165,14 @@ class _Entry:
             raise SessionMissing(self._following.session)
 
     async def _refresh(self, clock: Clock, on_final: OnFinal | None) -> None:
+        await self._look()
+        if self._following.is_distrusted:  # a reader found damage meanwhile, so that nothing was published
+            await self._look()
+        self.refreshed_at = clock.steady()
+        if on_final is not None and self.opened is not None and self.opened.is_final:
+            await on_final(self.opened)
+
+    async def _look(self) -> None:
         is_there = False
         async for opened in self._following.look():
             self.opened, is_there = opened, True
@@ -172,9 +180,6 @@ class _Entry:
         if not is_there:  # deleted since we looked
             self.opened = None
             self._shown.clear()
-        self.refreshed_at = clock.steady()
-        if on_final is not None and self.opened is not None and self.opened.is_final:
-            await on_final(self.opened)
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self.task = None
