@@ -39,7 +39,11 @@ SECRET = "a-secret-of-the-client"
 SCRIPT = Path(__file__).parents[2] / "support" / "oidc_provider.mjs"
 LIFE_MINUTES = 0.17
 MAP = 'groups: {red: [team-red], blue: [team-blue]}\nusers: {"carol": ["*"]}\n'
-pytestmark = [pytest.mark.bed, pytest.mark.skipif(npm_is_missing() is not None, reason=str(npm_is_missing()))]
+pytestmark = [
+    pytest.mark.bed,
+    pytest.mark.interop,
+    pytest.mark.skipif(npm_is_missing() is not None, reason=str(npm_is_missing())),
+]
 
 
 @dataclass
