@@ -72,6 +72,7 @@ def scene(
 ) -> Iterator[Scene]:
     """A head at work on a job, with Redis behind its GCS and a history server that watches Kubernetes."""
     kubernetes, folder = KubernetesScene(ray_crds, namespace), new_folder(request.config)
+    (folder / "store").mkdir()  # a server refuses a store that is not there
     cluster = kubernetes.make_cluster(CLUSTER)
     kubernetes.make_pod(cluster, HEAD_POD, "head", scheduler=NOBODY)
     kubernetes.patch_status(HEAD_POD, phase="Running")

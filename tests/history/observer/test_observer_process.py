@@ -148,6 +148,7 @@ def _made(folder: Path) -> Path:
 
 
 def _folder_store(folder: Path) -> ObjectStore:
+    folder.mkdir()  # a server refuses a store that is not there
     return open_store(parse_store_url(f"file://{folder}", {}))
 
 

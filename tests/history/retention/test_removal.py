@@ -234,8 +234,17 @@ async def test_a_hold_comes_too_late_once_deletion_has_begun(folder: Path) -> No
         await hold(store, SystemClock(), StoreClock(store, SystemClock()), OLD.id, "me", "")
     assert await find_hold(store, OLD.id) is None
     assert (await sweep_all(store)).removed == 1
-    with pytest.raises(HoldFailed, match="there is no session"):
+    with pytest.raises(HoldFailed, match="was removed"):
         await hold(store, SystemClock(), StoreClock(store, SystemClock()), OLD.id, "me", "")
+
+
+async def test_what_came_after_a_removal_is_no_session_to_hold(folder: Path) -> None:
+    store = local_folder(folder)
+    assert (await sweep_all(store)).removed == 1
+    await store.put(f"{OLD.id.prefix}session.json", b"late")
+    with pytest.raises(HoldFailed, match="was removed"):
+        await hold(store, SystemClock(), StoreClock(store, SystemClock()), OLD.id, "me", "")
+    assert await find_hold(store, OLD.id) is None
 
 
 async def test_a_hold_that_was_never_confirmed_delays_deletion_for_minutes_and_not_for_ever(folder: Path) -> None:

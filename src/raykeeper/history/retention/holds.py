@@ -17,7 +17,7 @@ from raykeeper.history.store.heartbeats import StoreClock
 from raykeeper.history.store.records import DamagedRecord, find_record
 from raykeeper.layout.keys import KUBE_FOLDER, SessionId
 from raykeeper.layout.records import encode_record
-from raykeeper.layout.retention import HOLDS_PREFIX, Hold, begun_key, hold_key, parse_session_mark
+from raykeeper.layout.retention import HOLDS_PREFIX, Hold, begun_key, hold_key, parse_session_mark, removed_key
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
 
@@ -105,7 +105,9 @@ async def held_sessions(store: ObjectStore) -> frozenset[SessionId]:
 
 
 async def _check_there(store: ObjectStore, session: SessionId) -> None:
-    """Raises HoldFailed for a session of which the store has nothing."""
+    """Raises HoldFailed for a session of which the store has nothing, or only what came after its removal."""
+    if await store.find(removed_key(session)) is not None:
+        raise HoldFailed(f"session {session} was removed: it is too late to hold it")
     if session.session != KUBE_FOLDER:
         async for _ in store.list(session.prefix):
             return
