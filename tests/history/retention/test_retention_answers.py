@@ -181,4 +181,5 @@ async def test_the_servers_loop_sweeps_by_itself(tmp_path: Path) -> None:
         for task in running:
             task.cancel()
     assert any(key.startswith(FAILED.id.prefix) for key in await keys_of(store))
-    assert len([stat async for stat in store.list("v1/retention/claims/")]) == 1
+    claims = [stat async for stat in store.list("v1/retention/claims/")]
+    assert 1 <= len(claims) <= 2, "one for each five minutes of the store's clock, and the next one towards their end"
