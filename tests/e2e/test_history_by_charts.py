@@ -91,11 +91,11 @@ def history_server(shell: GuideShell) -> Rest:
     """The server behind its Service, with the token that the chart made."""
     shell.wait_for_deployment(SERVER)
     service = shell.plane.admin.get(f"/api/v1/namespaces/default/services/{SERVER}")
-    (port,) = service["spec"]["ports"]
-    assert port["port"] == 80
+    assert [port["port"] for port in service["spec"]["ports"]] == [80, 3000]
     address = f"http://{service['spec']['clusterIP']}"
-    with pytest.raises(Refused, match="401"):
-        Rest(address).get("/api/v1/sessions")
+    for port, path in ((80, "/api/v1/sessions"), (3000, "/monitoring")):
+        with pytest.raises(Refused, match="401"):
+            Rest(f"{address}:{port}").get(path)
     secret = shell.plane.admin.get(f"/api/v1/namespaces/default/secrets/{SERVER}-token")
     token = base64.b64decode(secret["data"]["token"]).decode()
     return Rest(address, headers={"Authorization": f"Bearer {token}"})
