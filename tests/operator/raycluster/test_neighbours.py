@@ -29,7 +29,9 @@ async def seconds_to_ready(scene: Scene) -> float:
     started = time.monotonic()
     await scene.apply(a_raycluster(a_group("small", 2), name=scene.key.name))
     await scene.becomes("ready")
-    return time.monotonic() - started
+    took = time.monotonic() - started
+    await scene.kube.delete(CLUSTERS, scene.key)  # or the fake nodes are full after three hundred of them
+    return took
 
 
 async def test_an_honest_cluster_is_ready_in_time_beside_hostile_ones(ray_crds: ControlPlane, namespace: str) -> None:
