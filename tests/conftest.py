@@ -21,5 +21,6 @@ pytest_plugins = [
     "bed.chromium",
     "bed.prometheus",
     "bed.node.fixtures",
+    "e2e.fixtures",
     "support.golden",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bed.rest import Json
 from e2e.cluster import a_pod
 from e2e.own_image import OWN_IMAGE
-from support.operator_rights import RULES, granted
+from support.operator_rights import RULES, WITH_GATEWAYS, granted
 
 OPERATOR = "raykeeper-operator"
 COMMAND = ("manager",)  # as KubeRay's manifests call it
@@ -19,7 +19,7 @@ def operator_objects(namespace: str, *flags: str) -> list[tuple[str, Json]]:
     return [
         (f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": OPERATOR}}),
         # Cluster-wide names: the namespace keeps those of two tests apart.
-        *granted(f"{OPERATOR}-{namespace}", RULES, subject),
+        *granted(f"{OPERATOR}-{namespace}", (*RULES, WITH_GATEWAYS), subject),
         (f"/api/v1/namespaces/{namespace}/pods", _pod(namespace, flags)),
     ]
 
