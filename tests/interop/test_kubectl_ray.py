@@ -103,12 +103,12 @@ async def test_a_submitted_job_gets_its_cluster(
     try:
         async with AsyncClient(kubeconfig=ray_crds.admin_kubeconfig, namespace=namespace) as ray:
 
-            async def has_its_cluster() -> bool:
+            async def is_expected_to_run() -> bool:
+                """Once its cluster is ready: the plugin sets `jobId` from the beginning, so nothing is waited for."""
                 job = await ray.jobs.find("train")
-                # The plugin sets `jobId` from the beginning, so that nobody is waited for.
-                return bool(job and job.get("status", {}).get("jobDeploymentStatus") in ("Waiting", "Running"))
+                return bool(job and job.get("status", {}).get("jobDeploymentStatus") == "Running")
 
-            await eventually(has_its_cluster)
+            await eventually(is_expected_to_run)
             job = await ray.jobs.get("train")
             assert job["status"]["jobId"] == job["spec"]["jobId"]
             assert job["spec"]["submissionMode"] == "InteractiveMode"
