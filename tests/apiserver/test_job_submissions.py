@@ -10,6 +10,10 @@ import pytest
 import yaml
 
 from bed.control_plane import ControlPlane
+from bed.daemons import LOOPBACK
+from bed.waiting import PATIENCE_SECONDS, wait_until
+from raykeeper.client.python_apiserver_client import KubeRayAPIs
+from raykeeper.client.python_apiserver_client.params import Cluster, ClusterSpec, HeadNodeSpec, RayJobRequest, Template
 from support.answer_differences import Review, differences, read_reviewed
 from support.api_access import call
 from support.api_processes import ApiProcess, api_server_on
@@ -62,3 +66,39 @@ def test_resources_of_an_entrypoint_end_no_process(protocol: Protocol, server: A
     request = {"namespace": "default", "clustername": "missing", "jobsubmission": resources}
     assert call(server.ports, protocol, SUBMIT, request, {}).code == "NOT_FOUND"
     assert server.process.poll() is None
+
+
+def test_kuberays_python_client_submits_watches_stops_and_deletes_jobs(
+    ray_crds: ControlPlane, server: ApiProcess, head: ReachableHead, namespace: str
+) -> None:
+    """KubeRay's own test of job submission, in our words."""
+    apis = KubeRayAPIs(f"http://{LOOPBACK}:{server.ports.http}")
+    apis.create_compute_template(Template("default-template", namespace, cpu=2, memory=4))
+    spec = ClusterSpec(HeadNodeSpec("default-template", "rayproject/ray:2.46.0-py310"))
+    assert apis.create_cluster(Cluster("test-job", namespace, "boris", "2.46.0", spec)) == (200, None)
+    head.lead(ray_crds, server.ports, namespace)
+    try:
+        assert apis.wait_cluster_ready(namespace, "test-job", wait=30) == (200, None)
+        runtime_env = "env_vars:\n  counter_name: test_counter\n"
+        request = RayJobRequest("echo $counter_name; sleep 300", runtime_env=runtime_env, num_cpu=0.5)
+        status, problem, sid = apis.submit_job(namespace, "test-job", request)
+        assert (status, problem) == (200, None)
+        assert sid is not None
+
+        def state() -> str:
+            _, _, info = apis.get_job_info(ns=namespace, name="test-job", sid=sid)
+            return info.status if info else ""
+
+        has_printed = lambda: "test_counter" in (apis.get_job_log(namespace, "test-job", sid)[2] or "")  # noqa: E731
+        wait_until("the job runs", lambda: state() == "RUNNING", PATIENCE_SECONDS)
+        wait_until("the job has printed", has_printed, PATIENCE_SECONDS)
+        status, problem, infos = apis.list_job_info(ns=namespace, name="test-job")
+        assert (status, problem) == (200, None)
+        assert [info.entrypoint for info in infos or [] if info.submission_id == sid] == [request.entrypoint]
+        assert apis.stop_ray_job(namespace, "test-job", sid) == (200, None)
+        wait_until("the job has stopped", lambda: state() == "STOPPED", PATIENCE_SECONDS)
+        assert apis.delete_ray_job(namespace, "test-job", sid) == (200, None)
+        status, problem, _ = apis.get_job_info(namespace, "test-job", sid)
+        assert (status == 200, problem is None) == (False, False)
+    finally:
+        ray_crds.admin.delete(f"/api/v1/nodes/{namespace}")

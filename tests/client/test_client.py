@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from aiohttp import web
 
 from bed.control_plane import ControlPlane
 from bed.daemons import LOOPBACK
@@ -28,6 +29,7 @@ from raykeeper.client import (
 from support.api_processes import api_server_on
 from support.operating import operating
 from support.rayjob_scene import a_job_scene, a_rayjob
+from support.scripted_server import served
 from support.sick_objects import put_job, put_sick_cluster
 
 T = TypeVar("T")
@@ -147,3 +149,51 @@ def test_the_same_client_works_through_our_api_server(ray_crds: ControlPlane, na
 def test_an_address_that_is_none_is_refused_at_once(server: str) -> None:
     with pytest.raises(RaykeeperError, match="must begin with http"):
         Client(server=server)
+
+
+async def test_a_wait_that_ends_badly_has_the_headline_of_the_report(ray_crds: ControlPlane, namespace: str) -> None:
+    """Of the history server: a job that failed, and a cluster that takes too long."""
+    await done(put_job, ray_crds, namespace, "train", {"jobDeploymentStatus": "Failed", "reason": "AppFailed"})
+    await done(put_sick_cluster, ray_crds, namespace)
+    seen: list[tuple[str, str | None]] = []
+
+    async def history(request: web.BaseRequest) -> web.StreamResponse:
+        seen.append((request.path, request.headers.get("Authorization")))
+        what = "the driver" if "rayjobs" in request.path else "worker 7"
+        return web.json_response({"headline": {"text": "ValueError: no such column 'age'", "what": what}})
+
+    async with (
+        served(history) as url,
+        AsyncClient(
+            kubeconfig=ray_crds.admin_kubeconfig, namespace=namespace, history=url, history_token="s3cret"
+        ) as ray,
+    ):
+        with pytest.raises(WaitFailed) as failed:
+            await ray.jobs.wait_until_finished("train", timeout=60)
+        with pytest.raises(WaitTimedOut) as late:
+            await ray.clusters.wait_until_ready("demo", timeout=0.5)
+    assert "report: ValueError: no such column 'age' (the driver)" in str(failed.value)
+    assert "report: ValueError: no such column 'age' (worker 7)" in str(late.value)
+    assert late.value.diagnosis.headline == "ValueError: no such column 'age' (worker 7)"
+    reports = [f"rayjobs/{namespace}/train/report", f"sessions/{namespace}/demo/latest/report"]
+    assert seen == [(f"/api/keeper/v1/{path}", "Bearer s3cret") for path in reports]
+
+
+@pytest.mark.parametrize("status", [404, 500])
+async def test_a_history_server_that_says_nothing_hides_no_other_cause(
+    status: int, ray_crds: ControlPlane, namespace: str
+) -> None:
+    failed = {"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "boom"}
+    await done(put_job, ray_crds, namespace, "train", failed)
+
+    async def history(_: web.BaseRequest) -> web.StreamResponse:
+        return web.json_response({"error": "out of order"}, status=status)
+
+    async with (
+        served(history) as url,
+        AsyncClient(kubeconfig=ray_crds.admin_kubeconfig, namespace=namespace, history=url) as ray,
+    ):
+        with pytest.raises(WaitFailed, match="AppFailed: boom") as raised:
+            await ray.jobs.wait_until_finished("train", timeout=60)
+    assert raised.value.diagnosis.headline == ""
+    assert any("out of order" in missing for missing in raised.value.diagnosis.unread) == (status == 500)

@@ -31,7 +31,7 @@ def test_kuberays_api_server_answers_as_recorded(
     namespace = f"theirs-{protocol}-{scenario.replace('_', '-')}"
     make_namespace(ray_crds, namespace)
     try:
-        answers = Run(ray_crds, server, protocol, namespace).tell(scenario)
+        answers = Run(ray_crds, server, protocol, namespace, attempts=20).tell(scenario)
     finally:
         remove_namespace(ray_crds, namespace)
     assert_golden(ANSWERS / f"{scenario}.{protocol}.yaml", answers)

@@ -91,7 +91,7 @@ async def test_a_token_of_a_cluster_is_printed(plugin: Plugin, ray_crds: Control
     assert len((await plugin.run("get", "token", "closed")).strip()) >= 20
 
 
-async def test_a_submitted_job_waits_for_its_submission(
+async def test_a_submitted_job_gets_its_cluster(
     plugin: Plugin, ray_crds: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     """As far as it goes without a kubelet: the RayJob is made, its cluster is found and ready."""
@@ -103,12 +103,14 @@ async def test_a_submitted_job_waits_for_its_submission(
     try:
         async with AsyncClient(kubeconfig=ray_crds.admin_kubeconfig, namespace=namespace) as ray:
 
-            async def is_waiting() -> bool:
+            async def is_expected_to_run() -> bool:
+                """Once its cluster is ready: the plugin sets `jobId` from the beginning, so nothing is waited for."""
                 job = await ray.jobs.find("train")
-                return bool(job and job.get("status", {}).get("jobDeploymentStatus") == "Waiting")
+                return bool(job and job.get("status", {}).get("jobDeploymentStatus") == "Running")
 
-            await eventually(is_waiting)
+            await eventually(is_expected_to_run)
             job = await ray.jobs.get("train")
+            assert job["status"]["jobId"] == job["spec"]["jobId"]
             assert job["spec"]["submissionMode"] == "InteractiveMode"
             assert job["spec"]["jobId"].startswith("raysubmit_")
     finally:

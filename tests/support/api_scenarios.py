@@ -69,6 +69,8 @@ class Run:
     """What further names with a dollar stand for."""
     token: str = ""
     uid: str = ""
+    attempts: int = 1
+    """How often a request over HTTP may end without a whole answer: KubeRay's V2 now and then cuts off a refusal."""
 
     def tell(self, scenario: str, folder: Path = SCENARIOS) -> dict[str, Any]:
         """The answers to all steps by their names."""
@@ -162,20 +164,30 @@ class Run:
         verb, path = step["http"].split(" ", 1)
         body = step.get("body")
         data = body if isinstance(body, str) or body is None else json.dumps(body)
-        connection = http.client.HTTPConnection(LOOPBACK, self.ports.http, timeout=CALL_SECONDS)
-        try:
-            encoded = None if data is None else data.encode()
-            connection.request(verb, path, encoded, {**self.headers, **(step.get("headers") or {})})
-            response = connection.getresponse()
-            content = response.read()
-        finally:
-            connection.close()
+        for attempt in range(self.attempts):
+            try:
+                response, content = self._exchanged(verb, path, data, step.get("headers") or {})
+                break
+            except http.client.HTTPException:
+                if attempt == self.attempts - 1:
+                    raise
         found: Any = content.decode()
         if response.headers.get("Content-Type") == "application/json" and found:
             found = json.loads(found)
             self._remember(found)
             found = _comparable_kubernetes(found)
         return {"status": response.status, "body": found, "headers": _kept(response)}
+
+    def _exchanged(
+        self, verb: str, path: str, data: str | None, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        connection = http.client.HTTPConnection(LOOPBACK, self.ports.http, timeout=CALL_SECONDS)
+        try:
+            connection.request(verb, path, None if data is None else data.encode(), {**self.headers, **headers})
+            response = connection.getresponse()
+            return response, response.read()
+        finally:
+            connection.close()
 
     def _remember(self, answer: Any) -> None:
         if isinstance(answer, dict):

@@ -36,15 +36,21 @@ class ReachableHead:
         nobody knows here, and a dashboard does not mind the name."""
         return f"http://127.0.0.1:{self.port}"
 
+    def lead(self, plane: ControlPlane, ports: ServerPorts, namespace: str) -> None:
+        """Become the head of the cluster `test-job`."""
+        self._run(plane, ports, "http", namespace).tell("a_head_for_a_cluster", FOLDER)
+
     def tell(self, plane: ControlPlane, ports: ServerPorts, protocol: Protocol, name: str) -> dict[str, Any]:
         """The answers to the scenario."""
         namespace = f"{name}-{protocol}-submissions"
         make_namespace(plane, namespace)
         try:
-            run = Run(plane, ports, protocol, namespace, values={"host": self.host, "port": self.port})
-            return run.tell(SCENARIO, FOLDER)
+            return self._run(plane, ports, protocol, namespace).tell(SCENARIO, FOLDER)
         finally:
             remove_namespace(plane, namespace)
+
+    def _run(self, plane: ControlPlane, ports: ServerPorts, protocol: Protocol, namespace: str) -> Run:
+        return Run(plane, ports, protocol, namespace, values={"host": self.host, "port": self.port})
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import os
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -15,8 +17,10 @@ import psutil
 import pytest
 from aiohttp import web
 
+from bed.binaries import binary
 from bed.control_plane import ControlPlane
 from bed.fixtures import make_namespace, remove_namespace
+from bed.waiting import PATIENCE_SECONDS
 from support.api_processes import ApiProcess, api_server_on
 from support.conditions import until
 from support.head_scenarios import own_address
@@ -192,6 +196,45 @@ async def test_websockets_pass(scene: Scene, session: aiohttp.ClientSession) -> 
         for text in ("one", "x" * (2 * MIB)):
             await channel.send_str(text)
             assert await asyncio.wait_for(channel.receive_str(), 60) == f"heard {text}"
+
+
+async def test_no_command_runs_in_a_pod_whatever_the_protocol(
+    scene: Scene, session: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """Pods are no part of V2: neither for kubectl, nor for requests such as it would send."""
+    parts = ("exec?command=true&stdout=true", "attach?stdout=true", "portforward?ports=8265", "log")
+    for method, protocol, part in itertools.product(("GET", "POST"), ("websocket", "SPDY/3.1"), parts):
+        headers = {"Connection": "Upgrade", "Upgrade": protocol, "X-Stream-Protocol-Version": "v4.channel.k8s.io"}
+        url = f"{scene.url}/api/v1/namespaces/{scene.namespace}/pods/head/{part}"
+        async with session.request(method, url, headers=headers) as answer:
+            assert answer.status == 404, part
+    commands = (("exec", "head", "--", "true"), ("port-forward", "pod/head", "0:8265"))
+    where = (f"--server={scene.url}", "--kubeconfig=/dev/null", f"--namespace={scene.namespace}")
+    for words, is_websocket in itertools.product(commands, ("true", "false")):
+        names = ("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "KUBECTL_PORT_FORWARD_WEBSOCKETS")
+        protocols = dict.fromkeys(names, is_websocket)
+        process = await asyncio.create_subprocess_exec(
+            binary("kubectl"),
+            *where,
+            *words,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **protocols, "HOME": str(tmp_path)},
+        )
+        _, errors = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+        assert (process.returncode, b"could not find the requested resource" in errors) == (1, True), errors
+
+
+async def test_a_wish_for_another_protocol_than_websockets_is_dropped(
+    scene: Scene, session: aiohttp.ClientSession
+) -> None:
+    """The service answers a plain request: its bytes are never taken for anything else."""
+    for method in ("GET", "POST"):
+        headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+        async with session.request(method, f"{scene.proxy}/plain", headers=headers) as answer:
+            seen = await answer.json()
+        assert (answer.status, seen["method"], seen["path"]) == (201, method, "/plain")
+        assert "Upgrade" not in seen["headers"]
 
 
 async def test_a_gigabyte_passes_both_ways_in_little_memory(scene: Scene, session: aiohttp.ClientSession) -> None:

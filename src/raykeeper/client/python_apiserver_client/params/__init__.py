@@ -1,0 +1,111 @@
+"""Everything that `KubeRayAPIs` takes and gives, under KubeRay's names."""
+
+from raykeeper.client.python_apiserver_client.params.cluster import (
+    AutoscalerOptions,
+    Cluster,
+    ClusterEvent,
+    ClusterSpec,
+    Environment,
+    UpscalingMode,
+    autoscaling_decoder,
+    cluster_decoder,
+    cluster_spec_decoder,
+    clusters_decoder,
+)
+from raykeeper.client.python_apiserver_client.params.environmentvariables import (
+    EnvironmentVariables,
+    EnvVarFrom,
+    EnvVarSource,
+    env_var_from_decoder,
+    environment_variables_decoder,
+)
+from raykeeper.client.python_apiserver_client.params.headnode import (
+    DEFAULT_HEAD_START_PARAMS,
+    HeadNodeSpec,
+    ServiceType,
+    head_node_spec_decoder,
+)
+from raykeeper.client.python_apiserver_client.params.jobsubmission import (
+    RayJobInfo,
+    RayJobRequest,
+)
+from raykeeper.client.python_apiserver_client.params.securitycontext import (
+    Capabilities,
+    SecurityContext,
+    security_context_decoder,
+)
+from raykeeper.client.python_apiserver_client.params.templates import (
+    Template,
+    Toleration,
+    TolerationEffect,
+    TolerationOperation,
+    template_decoder,
+    templates_decoder,
+    toleration_decoder,
+)
+from raykeeper.client.python_apiserver_client.params.volumes import (
+    AccessMode,
+    BaseVolume,
+    ConfigMapVolume,
+    EmptyDirVolume,
+    EphemeralVolume,
+    HostPath,
+    HostPathVolume,
+    MountPropagationMode,
+    PVCVolume,
+    SecretVolume,
+    volume_decoder,
+)
+from raykeeper.client.python_apiserver_client.params.workernode import (
+    DEFAULT_WORKER_START_PARAMS,
+    WorkerNodeSpec,
+    worker_node_spec_decoder,
+)
+
+__all__ = [
+    "DEFAULT_HEAD_START_PARAMS",
+    "DEFAULT_WORKER_START_PARAMS",
+    "AccessMode",
+    "AutoscalerOptions",
+    "BaseVolume",
+    "Capabilities",
+    "Cluster",
+    "ClusterEvent",
+    "ClusterSpec",
+    "ConfigMapVolume",
+    "EmptyDirVolume",
+    "EnvVarFrom",
+    "EnvVarSource",
+    "Environment",
+    "EnvironmentVariables",
+    "EphemeralVolume",
+    "HeadNodeSpec",
+    "HostPath",
+    "HostPathVolume",
+    "MountPropagationMode",
+    "PVCVolume",
+    "RayJobInfo",
+    "RayJobRequest",
+    "SecretVolume",
+    "SecurityContext",
+    "ServiceType",
+    "Template",
+    "Toleration",
+    "TolerationEffect",
+    "TolerationOperation",
+    "UpscalingMode",
+    "WorkerNodeSpec",
+    "autoscaling_decoder",
+    "cluster_decoder",
+    "cluster_spec_decoder",
+    "clusters_decoder",
+    "env_var_from_decoder",
+    "environment_variables_decoder",
+    "head_node_spec_decoder",
+    "security_context_decoder",
+    "template_decoder",
+    "templates_decoder",
+    "toleration_decoder",
+    "volume_decoder",
+    "worker_node_spec_decoder",
+]
