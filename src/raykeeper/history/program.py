@@ -239,6 +239,7 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
             retention=settings.retention,
             clock=clock,
             looks=BackgroundLooks(clock),
+            read_to_end=sessions.read_to_end,
         )
     finally:
         await samples.close()
@@ -276,7 +277,8 @@ def _sweeps(policy: RetentionPolicy | None, store: StoreSettings, history: Histo
     metrics, name = RetentionMetrics(history.metrics.registry), f"retention of {socket.gethostname()}"
 
     async def sweep(may_lead: Callable[[], bool]) -> None:
-        await SweepLoop(open_store(store), history.clock, policy, name, metrics, may_lead).run()
+        sweeps = SweepLoop(open_store(store), history.clock, policy, name, metrics, may_lead, history.read_to_end)
+        await sweeps.run()
 
     return sweep
 
