@@ -104,8 +104,8 @@ def serve(settings: HistorySettings, environment: Mapping[str, str]) -> int:
         listeners = [stack.enter_context(_listener("--bind", settings.bind))]
         if settings.monitoring_bind:
             listeners.append(stack.enter_context(_listener("--monitoring-bind", settings.monitoring_bind)))
-        if store.backend is LOCAL and not Path(store.bucket).is_dir():
-            raise Misconfigured(*_store_setting(settings, store), "there is no such folder on this machine")
+        if store.backend is LOCAL:
+            _check_folder(settings, store)
         uvloop.run(_answer(settings, store, folder, listeners, dashboard, environment))
     return 0
 
@@ -180,6 +180,16 @@ def _dashboard(folder: Path | None) -> DashboardFiles:
 def _store_setting(settings: HistorySettings, store: StoreSettings) -> tuple[str, str]:
     """Which setting says where the store is, and what it says."""
     return ("--store", settings.store.url) if settings.store.url else ("--storage-backend", store.describe())
+
+
+def _check_folder(settings: HistorySettings, store: StoreSettings) -> None:
+    """Raises Misconfigured for a path that leads nowhere. On a new volume the first collector makes the folder."""
+    folder = Path(store.bucket)
+    if folder.is_dir():
+        return
+    if folder.exists() or not folder.parent.is_dir():
+        raise Misconfigured(*_store_setting(settings, store), "there is no such folder on this machine")
+    log.warning("the store's folder is not there yet: waiting for the first collector", store=store.describe())
 
 
 async def _check_store(settings: HistorySettings, store: StoreSettings) -> None:
