@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,10 @@ from bed.waiting import wait_until
 from e2e.history_process import START_SECONDS, History
 from e2e.oss_on_minio import PROVIDER, OssOnMinio
 from e2e.own_image import OWN_IMAGE
+from e2e.ram_on_node import RamOnNode
 from rayclusters.histories import OF_ACK
+from support.identity_providers import CLIENT
+from support.login_providers import SECRET
 
 HOME: Final = "kuberay"
 """The namespace that the documentation uses."""
@@ -69,7 +71,10 @@ class AckInstallation:
 
     plane: ControlPlane
     oss: OssOnMinio
+    ram: RamOnNode
     folder: Path
+    port: int = field(default_factory=free_port)
+    """Of the address that browsers reach the server by; 8080 in the documentation."""
 
     def install(self) -> None:
         """What the documentation has an administrator do, by the charts' values of the same names."""
@@ -80,7 +85,31 @@ class AckInstallation:
             "kuberay-operator", resources={"limits": limits}, watchNamespace=["default"], metrics={"enabled": False}
         )
         facts = {"namespaces": ["default"]}
-        self._helm("ray-history-server", kubernetesFacts=facts, queryMemoryMegabytes=256)
+        self._create_application()
+        self._helm("ray-history-server", kubernetesFacts=facts, queryMemoryMegabytes=256, **self._login())
+
+    def _create_application(self) -> None:
+        """The Secret of the documentation, and, which nobody needs there, whom to trust as RAM."""
+        of_app = [f"--from-literal=webapp-id={CLIENT}", f"--from-literal=webapp-secret={SECRET}"]
+        self.plane.kubectl("create", "secret", f"--namespace={HOME}", "generic", "webapp-secret", *of_app)
+        self.plane.kubectl("create", "configmap", f"--namespace={HOME}", "ram-ca", f"--from-file=ca={self.ram.ca_file}")
+
+    def _login(self) -> Json:
+        """RAM for one account; that it is not Alibaba's own is the only difference."""
+        mount = {"name": "ram-ca", "mountPath": "/etc/ram"}
+        spec = {
+            "volumes": [{"name": "ram-ca", "configMap": {"name": "ram-ca"}}],
+            "containers": [{"name": "history-server", "volumeMounts": [mount]}],
+        }
+        return {
+            "auth": {
+                "mode": "ram",
+                "allow": {"uids": [self.ram.provider.person["uid"]]},
+                "oidc": {"issuerUrl": self.ram.provider.url},
+            },
+            "extraArgs": ["--oidc-ca-file=/etc/ram/ca"],
+            "template": {"spec": spec},
+        }
 
     def _helm(self, chart: str, **values: Any) -> None:
         image = {"repository": REPOSITORY, "tag": TAG, "pullPolicy": "Never"}
@@ -95,7 +124,7 @@ class AckInstallation:
     def _history(self) -> Json:
         """One block for both charts."""
         return {
-            "CallbackServiceName": "localhost:8080",
+            "CallbackServiceName": f"localhost:{self.port}",
             "CloudRoleName": ROLE,
             "OSSBucket": BUCKET,
             "OSSEndPoint": self.oss.url,
@@ -137,19 +166,13 @@ class AckInstallation:
     @contextlib.contextmanager
     def opened(self) -> Iterator[History]:
         """The history server as a browser reaches it by the documentation: through its Service, and signed in."""
-        port = free_port()
         where = [f"--kubeconfig={self.plane.admin_kubeconfig}", f"--namespace={HOME}"]
-        forward = [str(binary("kubectl")), *where, "port-forward", "svc/ray-history-server", f"{port}:80"]
+        forward = [str(binary("kubectl")), *where, "port-forward", "svc/ray-history-server", f"{self.port}:80"]
         process = Process("port-forward", forward, self.folder)
         process.start()
         try:
-            server = Rest(f"http://127.0.0.1:{port}", headers=self._credentials())
-            wait_until("the history server is reached", lambda: server.answers("/readz"), START_SECONDS)
-            yield History(server)
+            address = f"http://localhost:{self.port}"
+            wait_until("the history server is reached", lambda: Rest(address).answers("/readz"), START_SECONDS)
+            yield History(Rest(address, headers=self.ram.sign_in(address)))
         finally:
             process.stop()
-
-    def _credentials(self) -> dict[str, str]:
-        """What proves to the server who asks: the token that its chart made."""
-        secret = self.plane.admin.get(f"/api/v1/namespaces/{HOME}/secrets/ray-history-server-token")
-        return {"Authorization": f"Bearer {base64.b64decode(secret['data']['token']).decode()}"}

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
@@ -17,12 +18,14 @@ from e2e.ack_installation import BUCKET, HOME, ROLE, TRUSTED, AckInstallation
 from e2e.cluster import Namespace, a_pod, end_of, has_ended, is_running
 from e2e.collected_scene import CollectedScene, PodBucket
 from e2e.oss_on_minio import OssOnMinio
+from e2e.ram_on_node import RamOnNode
 from e2e.witness import Witness, assert_all_is_there, witness
 from raykeeper.api.meta import JSON, ObjectKey
 from raykeeper.kube.resources import SERVICE_ACCOUNTS
 from raykeeper.operator.raycluster.pods.node_id_hook import with_node_id_hook
 from support.conditions import eventually
 from support.kube_clients import connected
+from support.login_providers import SECRET
 from support.raycluster_scene import CLUSTERS
 
 ID_FILE, LOG_FILE = "/tmp/ray/alibabacloud_raylet_node_id", "/tmp/ray/init.log"
@@ -45,8 +48,8 @@ def ack(node_with_own_image: RealNode, pod_bucket: PodBucket, tmp_path: Path) ->
     """Both charts, on a bucket that only the documentation's role may use."""
     plane = node_with_own_image.plane
     install_ray_crds(plane)
-    with OssOnMinio(plane, BUCKET, ROLE, TRUSTED, pod_bucket.settings) as oss:
-        made = AckInstallation(plane, oss, tmp_path)
+    with OssOnMinio(plane, BUCKET, ROLE, TRUSTED, pod_bucket.settings) as oss, RamOnNode(tmp_path) as ram:
+        made = AckInstallation(plane, oss, ram, tmp_path)
         made.install()
         yield made
         plane.kubectl("delete", "rayclusters", "--all", "--namespace=default", "--timeout=110s")
@@ -63,7 +66,7 @@ async def test_the_documentations_cluster_is_remembered_by_one_annotation_and_a_
         scene = CollectedScene(kube, ack.plane, "default", name)
         other = CollectedScene(kube, ack.plane, "default", hooked)
         await scene.turns("ready")
-        await assert_pods_run_as_the_account_of_their_history(scene)
+        await assert_pods_run_as_the_account_of_their_history(ack, scene)
         await assert_node_ids_are_written(ack, scene, 3)
         told = await witness(scene)
         await other.turns("ready")
@@ -76,14 +79,14 @@ async def test_the_documentations_cluster_is_remembered_by_one_annotation_and_a_
     assert set(ack.oss.wire.assumed) == {*clusters, f"system:serviceaccount:{HOME}:ray-historyserver"}
 
 
-async def assert_pods_run_as_the_account_of_their_history(scene: CollectedScene) -> None:
+async def assert_pods_run_as_the_account_of_their_history(ack: AckInstallation, scene: CollectedScene) -> None:
     account = f"ray-historyserver-{scene.key.name}"
     pods = await scene.pods()
     assert {pod["spec"]["serviceAccountName"] for pod in pods} == {account}
     found: JSON = await scene.kube.get(SERVICE_ACCOUNTS.read_as(dict), ObjectKey("default", account))
     assert found["metadata"]["annotations"]["pod-identity.alibabacloud.com/role-name"] == ROLE
     said = await scene.condition("HistoryCollected", "True")
-    assert said["message"].endswith(f"http://localhost:8080/s/default/{scene.key.name}/latest/")
+    assert said["message"].endswith(f"http://localhost:{ack.port}/s/default/{scene.key.name}/latest/")
 
 
 async def assert_node_ids_are_written(ack: AckInstallation, scene: CollectedScene, count: int) -> None:
@@ -126,6 +129,10 @@ def assert_history_opens(ack: AckInstallation, told: Witness) -> None:
         assert history.server.raw("GET", latest.replace("latest", told.session.session))
         with pytest.raises(Refused, match="401"):
             type(history.server)(history.server.server).raw("GET", latest)
+        assert [asked["client_secret"] for asked in ack.ram.provider.asked] == [SECRET]
+    ack.ram.provider.person["uid"] = "3000000000000003"
+    with pytest.raises(HTTPError, match="403"), ack.opened():
+        pass
 
 
 @pytest.fixture

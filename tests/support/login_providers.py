@@ -49,6 +49,8 @@ class LoginProvider(ScriptedProvider):
     asked: list[dict[str, str]] = field(default_factory=list)
     """Forms that the token endpoint got."""
     is_away_for_tokens: bool = False
+    odd_answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    """By path, instead of what it would say."""
     needed_secret: str = SECRET
     """Of the client; empty for one that has none."""
 
@@ -84,6 +86,9 @@ class LoginProvider(ScriptedProvider):
         return found | {"authorization_response_iss_parameter_supported": self.says_issuer}
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path in self.odd_answers:
+            status, body = self.odd_answers[request.path]
+            return web.Response(status=status, body=body)
         if request.path == "/.well-known/openid-configuration" and not self.is_away:
             return web.json_response(self.description())
         if request.path == self.paths["auth"]:  # where somebody is signed in already, and is asked nothing

@@ -36,7 +36,12 @@ class Person:
     @property
     def ids(self) -> frozenset[str]:
         """By which rules may name them."""
-        return frozenset({self.user, self.uid, self.email.lower()} - {""})
+        return frozenset({self.user, self.uid, in_lower_case(self.email)} - {""})
+
+
+def in_lower_case(email: str) -> str:
+    """An address as rules have it. Others than those of ASCII stay as they are: to Python the Kelvin sign is a k."""
+    return email.lower() if email.isascii() else email
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,12 @@ class AccessRules:
         """What somebody who may come in sees by the map."""
         return EVERYTHING if self.namespaces is None else self.namespaces.visibility(person)
 
+    def knows(self, group: str) -> bool:
+        """Whether it matters here that somebody is in this group."""
+        return group in self.groups or (self.namespaces is not None and group in self.namespaces.groups)
+
     def _is_listed(self, person: Person) -> bool:
-        email = person.email.lower()
+        email = in_lower_case(person.email)
         domain = f"*@{email.rpartition('@')[2]}" if email else ""
         return (
             ALL in self.uids
@@ -123,7 +132,7 @@ def parse_namespace_map(found: Any) -> NamespaceMap:
     if not isinstance(found, dict) or not found or set(found) - set(_PARTS):
         raise ValueError(f"it must have some of the keys {', '.join(_PARTS)}, and no others")
     users = _rows("users", found.get("users"))
-    lowered = {name.lower() if "@" in name else name: seen for name, seen in users.items()}
+    lowered = {in_lower_case(name) if "@" in name else name: seen for name, seen in users.items()}
     everybody = _visibility("everybody", found["everybody"]) if "everybody" in found else NOTHING
     return NamespaceMap(everybody, _rows("groups", found.get("groups")), lowered)
 

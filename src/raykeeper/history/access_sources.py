@@ -13,6 +13,7 @@ from raykeeper.errors import Misconfigured
 from raykeeper.history.access_rules import AccessRules, NamespaceMap, read_namespace_map
 from raykeeper.history.settings import AccessSettings, AuthMode, LoginSettings
 from raykeeper.oidc.settings import OidcSettings
+from raykeeper.settings.addresses import parse_address
 from raykeeper.settings.sources import Sources
 from raykeeper.settings.values import parse_decimal, parse_optional_path, parse_switch, parse_text
 
@@ -73,9 +74,11 @@ def _with_provider(sources: Sources, mode: AuthMode, login: LoginSettings) -> Lo
             "--login-allow-groups, --namespace-map or --login-reviews; --login-allow-uids=* if that is meant"
         )
         raise Misconfigured("--auth", mode, cure)
+    public_url = _public_url(sources, mode)
     return replace(
         login,
-        public_url=_public_url(sources, mode),
+        public_url=public_url,
+        monitoring_url=_monitoring_url(sources, public_url),
         oidc=oidc,
         client_secret=_secret(sources, "RAYKEEPER_OIDC_CLIENT_SECRET", "oidc-client-secret-file"),
         cli_client_id=sources.read("oidc-cli-client-id", parse_text, ""),
@@ -131,13 +134,31 @@ def _public_url(sources: Sources, mode: AuthMode) -> str:
     text = sources.read("public-url", parse_text, "")
     if not text:
         raise Misconfigured("--public-url", "", f"--auth={mode} needs it: where browsers reach this server")
-    url = urlsplit(text if "://" in text else f"http://{text}")
+    return _origin("--public-url", text if "://" in text else f"http://{text}")
+
+
+def _monitoring_url(sources: Sources, public_url: str) -> str:
+    """A session is a cookie, which browsers send to every port of a name and to no other name."""
+    text, bind = (sources.read(name, parse_text, "") for name in ("monitoring-url", "monitoring-bind"))
+    public, address = urlsplit(public_url), parse_address("--monitoring-bind", bind) if bind else None
+    if not text:
+        host = public.netloc.removesuffix(f":{public.port}")
+        return f"{public.scheme}://{host}:{address.port}" if address else ""
+    found = _origin("--monitoring-url", text)
+    if (urlsplit(found).scheme, urlsplit(found).hostname) != (public.scheme, public.hostname):
+        raise Misconfigured("--monitoring-url", text, f"it must be {public_url} with another port")
+    return found
+
+
+def _origin(setting: str, text: str) -> str:
+    """Scheme, name and port of a URL that has nothing else."""
+    url = urlsplit(text)
     try:
         is_usable = url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
     except ValueError:
         is_usable = False
     if not is_usable or url.path not in ("", "/") or url.query or url.fragment or url.username or url.password:
-        raise Misconfigured("--public-url", text, "use a URL without a path, such as https://history.example.org")
+        raise Misconfigured(setting, text, "use a URL without a path, such as https://history.example.org")
     return f"{url.scheme}://{url.netloc.lower()}"
 
 

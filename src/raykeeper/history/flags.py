@@ -184,6 +184,12 @@ _OURS = (
         variable="RAYKEEPER_MONITORING_BIND",
     ),
     Flag(
+        "monitoring-url",
+        "The second address as browsers reach it, to lead those back who sign in from there; for oidc and ram. "
+        "Default: --public-url with the port of --monitoring-bind.",
+        variable="RAYKEEPER_MONITORING_URL",
+    ),
+    Flag(
         "grafana-url",
         "Grafana as this server reaches it, such as http://grafana.monitoring; --monitoring-bind leads there. "
         "Grafana's own login stays.",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0
-from starlette.requests import Request
 from starlette.responses import Response
 
+NAMESPACE_LABEL = "session_namespace"
+"""Of series about one namespace of the history."""
 OTHER_CAUSES = "other"
 MOST_CAUSES = 100
 """Labels; there are about half as many rules."""
@@ -63,5 +65,20 @@ class HistoryMetrics:
     def count_failed_job(self, rule: str) -> None:
         self.failed_jobs.labels(self.causes.label(rule)).inc()
 
-    async def answer(self, _: Request) -> Response:
-        return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_PLAIN_1_0_0)
+    def answer(self, *, names_namespaces: bool) -> Response:
+        """All metrics, or those that name no namespace."""
+        told = self.registry if names_namespaces else _WithoutNamespaces(self.registry)
+        return Response(generate_latest(told), media_type=CONTENT_TYPE_PLAIN_1_0_0)
+
+
+class _WithoutNamespaces(CollectorRegistry):
+    """A registry as those may see it of whom nobody knows what they may see."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__()
+        self._whole = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for family in self._whole.collect():
+            if not any(NAMESPACE_LABEL in sample.labels for sample in family.samples):
+                yield family

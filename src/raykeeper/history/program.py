@@ -104,8 +104,8 @@ def serve(settings: HistorySettings, environment: Mapping[str, str]) -> int:
         listeners = [stack.enter_context(_listener("--bind", settings.bind))]
         if settings.monitoring_bind:
             listeners.append(stack.enter_context(_listener("--monitoring-bind", settings.monitoring_bind)))
-        if store.backend is LOCAL and not Path(store.bucket).is_dir():
-            raise Misconfigured(*_store_setting(settings, store), "there is no such folder on this machine")
+        if store.backend is LOCAL:
+            _check_folder(settings, store)
         uvloop.run(_answer(settings, store, folder, listeners, dashboard, environment))
     return 0
 
@@ -182,6 +182,16 @@ def _store_setting(settings: HistorySettings, store: StoreSettings) -> tuple[str
     return ("--store", settings.store.url) if settings.store.url else ("--storage-backend", store.describe())
 
 
+def _check_folder(settings: HistorySettings, store: StoreSettings) -> None:
+    """Raises Misconfigured for a path that leads nowhere. On a new volume the first collector makes the folder."""
+    folder = Path(store.bucket)
+    if folder.is_dir():
+        return
+    if folder.exists() or not folder.parent.is_dir():
+        raise Misconfigured(*_store_setting(settings, store), "there is no such folder on this machine")
+    log.warning("the store's folder is not there yet: waiting for the first collector", store=store.describe())
+
+
 async def _check_store(settings: HistorySettings, store: StoreSettings) -> None:
     """Raises Misconfigured for a store that is not there, or refuses us. One that is away may come back."""
     try:
@@ -239,6 +249,7 @@ async def open_history(settings: HistorySettings, store: StoreSettings, folder: 
             retention=settings.retention,
             clock=clock,
             looks=BackgroundLooks(clock),
+            read_to_end=sessions.read_to_end,
         )
     finally:
         await samples.close()
@@ -276,7 +287,8 @@ def _sweeps(policy: RetentionPolicy | None, store: StoreSettings, history: Histo
     metrics, name = RetentionMetrics(history.metrics.registry), f"retention of {socket.gethostname()}"
 
     async def sweep(may_lead: Callable[[], bool]) -> None:
-        await SweepLoop(open_store(store), history.clock, policy, name, metrics, may_lead).run()
+        sweeps = SweepLoop(open_store(store), history.clock, policy, name, metrics, may_lead, history.read_to_end)
+        await sweeps.run()
 
     return sweep
 

@@ -61,6 +61,9 @@ class LoginSettings:
     """After so long a session is refreshed at the provider, or people go there again (`--login-session-minutes`)."""
     max_seconds: float = 12 * 3600.0
     """After so long everybody signs in again (`--login-max-hours`)."""
+    monitoring_url: str = ""
+    """The second address as browsers reach it (`--monitoring-url`, `RAYKEEPER_MONITORING_URL`): whoever began to sign
+    in there is led back there. It has the name of `public_url`, because cookies do. Empty: there is none."""
 
 
 @dataclass(frozen=True)

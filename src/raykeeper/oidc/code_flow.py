@@ -135,7 +135,7 @@ class CodeFlow:
             raise TokenRefused(f"the identity provider refused: {_error_code(body)}")
         try:
             return msgspec.json.decode(body, type=Tokens)
-        except msgspec.DecodeError as exc:
+        except (msgspec.DecodeError, RecursionError) as exc:
             raise TokenRefused("the identity provider's answer cannot be read") from exc
 
     async def _post(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
@@ -173,7 +173,7 @@ def _error_code(body: bytes) -> str:
     """The provider's code; its description may quote what was sent."""
     try:
         found: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return "no reason given"
     code = found.get("error") if isinstance(found, dict) else None
     return code[:_ERROR_CHARS] if isinstance(code, str) and code.isprintable() else "no reason given"

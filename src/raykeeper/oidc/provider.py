@@ -50,6 +50,12 @@ class Description(msgspec.Struct, frozen=True):
     """Whether each answer to the browser says whose it is (RFC 9207)."""
 
 
+class _PublishedKeys(msgspec.Struct):
+    """A set of keys, before anybody looked at one of them."""
+
+    keys: list[Any]
+
+
 @dataclass
 class Provider:
     """One issuer. Keys are kept, and used on while the provider is away."""
@@ -120,7 +126,7 @@ class Provider:
             described = await _fetched(session, service, self.issuer.rstrip("/") + DISCOVERY)
             try:
                 description = msgspec.json.decode(described, type=Description)
-            except msgspec.DecodeError as exc:
+            except (msgspec.DecodeError, RecursionError) as exc:
                 raise Unavailable(service, f"its description cannot be read ({exc})") from exc
             if description.issuer != self.issuer:
                 # Otherwise one provider could answer for another (OpenID Connect Discovery, 4.3).
@@ -150,8 +156,8 @@ async def _fetched(session: aiohttp.ClientSession, service: str, url: str) -> by
 def _key_set(service: str, body: bytes) -> KeySet:
     """The keys that we can use: one of a kind that we do not know must not cost the others."""
     try:
-        keys: list[Any] = msgspec.json.decode(body).get("keys", [])
-    except (msgspec.DecodeError, AttributeError) as exc:
+        keys = msgspec.json.decode(body, type=_PublishedKeys).keys
+    except (msgspec.DecodeError, RecursionError) as exc:
         raise Unavailable(service, f"its keys cannot be read ({exc})") from exc
     usable = []
     for key in keys[:MOST_KEYS]:

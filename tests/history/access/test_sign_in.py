@@ -17,6 +17,8 @@ import pytest
 from raykeeper.history.access_rules import AccessRules, parse_namespace_map
 from raykeeper.history.http.access.opening import open_authenticator
 from raykeeper.history.http.app import make_app
+from raykeeper.history.http.monitoring import GuardedGrafana
+from raykeeper.history.http.responses import text_response
 from raykeeper.history.settings import AccessSettings, AuthMode, KubernetesSettings, LoginSettings
 from raykeeper.layout.keys import SessionId
 from raykeeper.oidc.settings import OidcSettings
@@ -330,6 +332,23 @@ async def test_the_providers_answer_goes_to_the_configured_name_whatever_host_is
     assert "evil" not in address
 
 
+async def test_who_signs_in_at_the_second_address_comes_back_to_it(stage: Stage) -> None:
+    browser = await stage.replica(monitoring_url="http://history:3000")
+    browser.host = "history:3000"
+    moved = await browser.get("/login/start?next=/d/x")
+    assert moved.headers["location"] == "http://history/login/start?next=/d/x&moved=monitoring"
+    before_grafana = GuardedGrafana(text_response("Grafana"), lambda _: text_response("no", 401), browser.app)
+    assert (await Browser(before_grafana, browser.host).get("/login/start?next=/d/x")).headers == moved.headers
+    browser.host = "history"
+    address = (await browser.get(path_of(moved.headers["location"]))).headers["location"]
+    assert "redirect_uri=http%3A%2F%2Fhistory%2Fauth%2Fcallback" in address
+    entered = await browser.get(path_of(stage.provider.sign_in(address)))
+    assert (entered.status, entered.headers["location"]) == (303, "http://history:3000/d/x")
+    none = await stage.replica()
+    none.host = "history:3000"
+    assert (await none.get("/login/start")).headers["location"] == "http://history/login/start?next=/&moved=1"
+
+
 async def test_clocks_may_differ_by_seconds_and_no_more(stage: Stage) -> None:
     now = int(stage.clock.now().timestamp())
     for changes, status in (
@@ -406,10 +425,12 @@ async def test_who_may_not_come_in_is_told_what_is_missing(stage: Stage) -> None
         ({"sub": "a", "groups": ["ops"]}, True),
         ({"sub": "a", "groups": "ops"}, True),
         ({"sub": "a", "groups": ["oops"]}, False),
+        ({"sub": "a", "email": "kate@example.com", "email_verified": True}, True),
+        ({"sub": "a", "email": "\u212aate@example.com", "email_verified": True}, False),  # a Kelvin sign
     ],
 )
 async def test_lists_of_people(stage: Stage, person: dict[str, Any], is_in: bool) -> None:
-    rules = AccessRules(frozenset({"listed"}), frozenset({"*@example.org"}), frozenset({"ops"}))
+    rules = AccessRules(frozenset({"listed"}), frozenset({"*@example.org", "kate@example.com"}), frozenset({"ops"}))
     browser = await stage.replica(rules=rules)
     stage.provider.person = person
     assert ((await browser.sign_in(stage.provider)).status == 303) == is_in
@@ -452,8 +473,60 @@ async def test_a_cookie_that_would_be_too_long_leaves_the_refresh_token_out(stag
     browser = await stage.replica()
     assert (await browser.sign_in(stage.provider)).status == 303
     assert max(map(len, browser.set_cookies)) < 4096
-    stage.provider.person = {"sub": "jane", "groups": [f"{'g' * 40}-{number}" for number in range(200)]}
-    assert (await (await stage.replica()).sign_in(stage.provider)).status == 403
+
+
+async def test_groups_that_no_rule_names_keep_nobody_out(stage: Stage) -> None:
+    groups = [f"{'g' * 20}-{number}" for number in range(250)]
+    stage.provider.person = {"sub": "somebody", "groups": [*groups, "red"]}
+    browser = await stage.replica()
+    assert (await browser.sign_in(stage.provider)).status == 303
+    assert max(map(len, browser.set_cookies)) < 4096
+    assert await seen_by(browser) == {"team-red"}
+    stage.clock.advance(500)
+    assert await seen_by(browser) == {"team-red"}
+    assert stage.provider.asked[-1]["grant_type"] == "refresh_token"
+    named = parse_namespace_map({"groups": {group: ["team-red"] for group in groups}})
+    crowded = await stage.replica(rules=AccessRules(namespaces=named))
+    assert (await crowded.sign_in(stage.provider)).status == 403, "a cookie cannot hold them"
+
+
+async def test_a_user_name_that_is_an_address_counts_only_if_it_is_verified(stage: Stage) -> None:
+    rules = AccessRules(namespaces=parse_namespace_map({"users": {"jane@example.org": ["team-red"]}}))
+    oidc = OidcSettings(stage.provider.url, CLIENT, username_claim="email")
+    for claims, status in (({"email_verified": True}, 303), ({}, 403), ({"email_verified": "true"}, 403)):
+        stage.provider.person = {"sub": "eve", "email": "jane@example.org", **claims}
+        browser = await stage.replica(rules=rules, oidc=oidc)
+        assert (await browser.sign_in(stage.provider)).status == status, claims
+
+
+async def test_logins_that_were_begun_and_left_do_not_fill_the_browser(stage: Stage) -> None:
+    browser = await stage.replica()
+    begun = [await browser.begin() for _ in range(20)]
+    assert len(browser.cookies) == 5
+    assert (await browser.get(path_of(stage.provider.sign_in(begun[0])))).status == 403
+    assert (await browser.get(path_of(stage.provider.sign_in(begun[-2])))).status == 303
+
+
+NESTED = b'{"error":' * 7_000
+
+
+@pytest.mark.parametrize("status", [200, 400, 302])
+@pytest.mark.parametrize("body", [NESTED, b"\xff", b"[" * 60_000, b'{"id_token":null}'], ids=lambda body: body[:20])
+async def test_an_odd_answer_to_the_question_for_tokens_is_a_refusal(stage: Stage, status: int, body: bytes) -> None:
+    browser = await stage.replica()
+    stage.provider.odd_answers["/token"] = (status, body)
+    assert (await browser.sign_in(stage.provider)).status == 403
+
+
+@pytest.mark.parametrize("path", ["/keys", "/.well-known/openid-configuration"])
+@pytest.mark.parametrize(
+    "body", [b'{"keys":{}}', b'{"keys":null}', b'{"keys":[' * 50_000, NESTED], ids=lambda body: body[:20]
+)
+async def test_an_odd_description_of_the_provider_is_told_as_such(stage: Stage, path: str, body: bytes) -> None:
+    browser = await stage.replica()
+    stage.provider.odd_answers[path] = (200, body)
+    refused = await browser.get("/login/start")
+    assert (refused.status, "cannot be read" in refused.text) == (503, True), refused.text
 
 
 async def test_each_look_is_noted_without_secrets(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -465,8 +538,8 @@ async def test_each_look_is_noted_without_secrets(stage: Stage, caplog: pytest.L
         await ask(browser.app, "/sessions", headers={"Authorization": "Bearer wrong-secret"})
     lines = [record.raykeeper_fields for record in caplog.records if record.message == "look"]  # type: ignore[attr-defined]
     assert [(line["user"], line["namespace"], line["status"], line["is_let_in"]) for line in lines] == [
-        ("Jane", "team-blue", 200, True),
-        ("Jane", "team-red", 404, True),
+        ("jane", "team-blue", 200, True),  # not by the name that people give themselves
+        ("jane", "team-red", 404, True),
         ("", "", 403, False),
     ]
     assert lines[0]["session"] == "team-blue/train/session_2026-11-15_20-00-00_000000_team-blue"

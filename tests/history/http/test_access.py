@@ -73,12 +73,23 @@ PROVIDER = ("--oidc-issuer-url=https://login.example", "--oidc-client-id=us", "-
         ([*PROVIDER, "--login-allow-uids=a", "--login-session-minutes=0"], "--login-session-minutes"),
         ([*PROVIDER, "--login-allow-uids=a", "--login-max-hours=0.1"], "--login-session-minutes"),
         ([*PROVIDER, "--namespace-map=/nowhere"], "--namespace-map"),
+        ([*PROVIDER, "--login-allow-uids=a", "--monitoring-url=https://other.example"], "--monitoring-url"),
+        ([*PROVIDER, "--login-allow-uids=a", "--monitoring-url=http://history.example"], "--monitoring-url"),
     ],
 )
 def test_a_login_that_cannot_work_is_refused_by_name(flags: list[str], named: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         settings("--auth=oidc", *flags)
     assert refused.value.setting == named
+
+
+def test_the_second_address_has_the_name_of_the_first_unless_another_port_is_given() -> None:
+    plain = ["--auth=oidc", *PROVIDER, "--login-allow-uids=a", "--monitoring-bind=:3000"]
+    assert settings(*plain).access.login.monitoring_url == "https://history.example:3000"
+    given = settings(*plain, "--monitoring-url=https://history.example:8443/").access.login
+    assert given.monitoring_url == "https://history.example:8443"
+    ported = settings(*plain, "--public-url=localhost:8080").access.login
+    assert (ported.public_url, ported.monitoring_url) == ("http://localhost:8080", "http://localhost:3000")
 
 
 @pytest.mark.parametrize(
@@ -198,6 +209,13 @@ async def test_a_browser_is_asked_for_the_token_and_remembered(scene: Scene) -> 
     assert "SameSite=lax" in cookie
     assert TOKEN not in cookie
     assert (await ask(scene.app, "/clusters", headers={"Cookie": cookie.partition(";")[0]})).status == 200
+
+
+async def test_a_page_of_another_site_types_no_token_in(scene: Scene) -> None:
+    answered = await ask(
+        scene.app, "/login", method="POST", headers={"Origin": "http://evil"}, body=f"token={TOKEN}".encode()
+    )
+    assert (answered.status, answered.all_of("set-cookie")) == (403, [])
 
 
 async def test_a_wrong_token_and_a_forged_cookie_open_nothing(scene: Scene) -> None:

@@ -27,6 +27,7 @@ from raykeeper.history.flags import FLAGS
 from raykeeper.history.main import run
 from raykeeper.history.settings import GrafanaSettings, HistorySettings, HistoryStoreSettings
 from raykeeper.history.sources import read_settings
+from support.conditions import eventually
 from support.history_scene import SESSION, PackBuilder, local_store, put_session, session_url
 from support.serving_history import serving
 from support.whole_history import built_server
@@ -186,7 +187,23 @@ async def test_under_kuberays_name_a_warning_is_said_at_start(tmp_path: Path) ->
 
 def test_a_store_that_is_not_there_ends_the_server_at_its_start(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="there is no such folder on this machine"):
-        run([f"--store=file://{tmp_path}/nowhere", "--bind=127.0.0.1:0", f"--cache-dir={tmp_path}/cache"], {})
+        run([f"--store=file://{tmp_path}/nowhere/store", "--bind=127.0.0.1:0", f"--cache-dir={tmp_path}/cache"], {})
+
+
+async def test_a_folder_that_the_first_collector_will_make_is_waited_for(tmp_path: Path) -> None:
+    arguments = (f"--store=file://{tmp_path}/store", "--bind=127.0.0.1:0", f"--cache-dir={tmp_path}/cache")
+    async with a_process("history", *arguments) as server, aiohttp.ClientSession(server.url) as http:
+        [warning] = [line["msg"] for line in server.lines if line["level"] == "warning"]
+        assert warning == "the store's folder is not there yet: waiting for the first collector"
+        async with http.get("/sessions") as page:
+            assert page.status == 200
+        await put_session(local_store(tmp_path / "store"))
+
+        async def is_listed() -> bool:
+            async with http.get("/sessions") as page:
+                return SESSION.session in await page.text()
+
+        await eventually(is_listed)
 
 
 async def test_a_person_at_a_terminal_is_greeted_with_address_and_sessions(tmp_path: Path) -> None:

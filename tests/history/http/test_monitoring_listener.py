@@ -101,7 +101,7 @@ async def test_a_request_reaches_grafana_as_it_is_and_so_does_the_answer(open_to
     [(method, seen, headers, _), (_, _, _, body)] = fake.requests
     assert (method, seen) == ("GET", "/d/x/a%252Fb?from=1&var-x=a%20b")
     assert headers["Cookie"] == "grafana_session=7"
-    assert headers["Host"] == headers["X-Forwarded-Host"] == address.removeprefix("http://")
+    assert headers["X-Forwarded-Host"] == address.removeprefix("http://")
     assert len(body) == 100_000
 
 
@@ -115,6 +115,38 @@ async def test_nothing_that_lets_somebody_in_here_is_shown_to_grafana(guarded: S
     for secret in (TOKEN, "raykeeper", "webauth", "10.0.0.1", "x-jwt", "1.1.1.1"):
         assert secret not in told
     assert headers["Cookie"] == "grafana_session=7"
+
+
+@pytest.mark.parametrize("name", ["Remote-User", "X-Remote-User", "X_WEBAUTH_USER", "X-Auth-Email", "X-Grafana-Id"])
+async def test_nobody_says_by_any_header_who_they_are_in_grafana(name: str, guarded: Scene) -> None:
+    async with grafana() as (fake, url), listening(guarded, url) as address, aiohttp.ClientSession() as client:
+        assert await status_of(client, f"{address}/api/user", headers={**BEARER, name: "admin"}) == 200
+    [(_, _, headers, _)] = fake.requests
+    assert "admin" not in headers.values()
+
+
+async def test_clients_choose_neither_grafanas_host_nor_another_one_beside_it(guarded: Scene) -> None:
+    async with grafana() as (fake, url), listening(guarded, url) as address, aiohttp.ClientSession() as client:
+        own, other = address, "http://admin.internal"
+        for host, origin in ((own, own), (other, other), (own, other)):
+            said = {**BEARER, "Host": host.removeprefix("http://"), "Origin": origin}
+            await (await client.post(f"{address}/api/x", headers=said, data=b"{}")).read()
+    assert {headers["Host"] for _, _, headers, _ in fake.requests} == {url.removeprefix("http://")}
+    assert [headers["Origin"] for _, _, headers, _ in fake.requests] == [url, url, other]
+
+
+@pytest.mark.parametrize(
+    "path", ["/../admin", "/%2e%2e/admin", "/d/..%2f..%2fadmin", "/d/..\\..\\x", "/d/%252e%252e/x"]
+)
+async def test_no_path_leads_out_of_grafana(path: str, guarded: Scene) -> None:
+    async with grafana() as (fake, url), listening(guarded, f"{url}/grafana") as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+        writer.write(head.encode())
+        assert (await reader.read()).startswith(b"HTTP/1.1 400")
+        writer.close()
+    assert fake.requests == []
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/readz", "/api/health", "/d/x", "/raykeeper-grafana", "//d/x"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import duckdb
@@ -9,8 +11,8 @@ import pytest
 
 from bench.sessions import SessionSpec, segments
 from raykeeper.history.ingest.database import IngestDatabase
-from raykeeper.history.ingest.messages import Batch, Merged, MergeRequest
-from raykeeper.history.ingest.worker import IngestWorker, Limits
+from raykeeper.history.ingest.messages import Batch, Merged, MergeRequest, Projected
+from raykeeper.history.ingest.worker import IngestWorker, Limits, WorkerInProcess
 from support.ingest_scene import finished_task, read_rows, segment, task_id
 
 MB = 1 << 20
@@ -30,6 +32,41 @@ def made(folder: Path, batches: list[bytes], limits: Limits, bits: int = 2) -> M
 
 def bytes_of(merged: Merged) -> dict[str, list[bytes]]:
     return {table: [file.read_bytes() for file in files] for table, files in merged.tables.items()}
+
+
+class BusyWorker(IngestWorker):
+    """Makes rows of a batch for ever."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, 2, Limits(threads=1))
+        self.told = list[str]()
+        self.is_busy = threading.Event()
+
+    def project(self, batch: Batch) -> Projected:
+        self.is_busy.set()
+        try:
+            self._database.execute("SELECT sum(hash(range)) FROM range(1_000_000_000_000)")
+        except duckdb.InterruptException:
+            self.told.append("interrupted")
+            raise
+        return super().project(batch)
+
+    def close(self) -> None:
+        self.told.append("closed")
+        super().close()
+
+
+async def test_a_database_is_not_closed_while_a_cancelled_ingest_is_busy_in_it(tmp_path: Path) -> None:
+    busy = BusyWorker(tmp_path)
+    worker = WorkerInProcess(busy)
+    ingest = asyncio.create_task(worker.project(Batch("batch", tmp_path / "none", ())))
+    await asyncio.to_thread(busy.is_busy.wait)
+    ingest.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ingest
+    async with asyncio.timeout(60):
+        await worker.close()
+    assert busy.told == ["interrupted", "closed"]
 
 
 def test_the_same_events_give_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykeeper.history.retention.plan import Removal, age_of, plan
+from raykeeper.history.retention.plan import Planner, Removal, age_of, plan
 from raykeeper.history.retention_policy import FOREVER, Outcome, RetentionPolicy, Rule, outcome_of
 from raykeeper.layout.retention import SessionFacts
 from support.retention_scene import week_policy
@@ -57,6 +57,14 @@ def test_failures_are_kept_longer_than_successes() -> None:
     assert gone(removals) == ["session_2", "session_4"]
     assert removals[0].reason == "a session that succeeded is kept for 7 days"
     assert removals[1].reason == "a session that failed is kept for 90 days"
+
+
+def test_only_sessions_whose_outcome_would_decide_are_worth_reading() -> None:
+    planner = Planner(week_policy(), NOW)
+    days = {6: False, 8: True, 89: True, 91: False}
+    assert {age: planner.waits_for_outcome(a_session(1, days=age, outcome="")) for age in days} == days
+    assert not planner.waits_for_outcome(a_session(1, outcome="failed"))
+    assert not Planner(week_policy(default=Rule("default")), NOW).waits_for_outcome(a_session(1, outcome=""))
 
 
 def test_a_session_whose_outcome_nobody_knows_is_kept_as_long_as_the_longest() -> None:

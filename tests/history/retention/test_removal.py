@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from raykeeper.clock import SystemClock
 from raykeeper.history.retention.claims import Claims
 from raykeeper.history.retention.holds import HoldFailed, find_hold, hold, release
-from raykeeper.history.retention.sweeper import Sweeper, SweepResult
+from raykeeper.history.retention.metrics import RetentionMetrics
+from raykeeper.history.retention.sweeper import Sweeper, SweepLoop, SweepResult
 from raykeeper.history.retention.usage import read_usage
 from raykeeper.history.retention_policy import Outcome, RetentionPolicy, Rule
 from raykeeper.history.store.catalog import Catalog
@@ -25,7 +29,7 @@ from raykeeper.layout.records import encode_record
 from raykeeper.layout.retention import Hold, RemovedRecord, begun_key, hold_key, intent_key, removed_key
 from raykeeper.storage.backends.backend import StoreSettings
 from raykeeper.storage.backends.local import LOCAL
-from raykeeper.storage.errors import StoreUnavailable
+from raykeeper.storage.errors import StoreRefused, StoreUnavailable
 from raykeeper.storage.local.localstore import LocalStore
 from support.clocks import ManualClock
 from support.retention_scene import HEAD, SmallSession, keys_of, local_folder, retention_keys, week_policy
@@ -422,6 +426,109 @@ async def test_a_session_of_the_kuberay_layout_is_left_alone(tmp_path: Path) -> 
         file.write_bytes(b"")
     result = await sweep_all(local_folder(tmp_path))
     assert (result.intended, marker.exists(), data.exists()) == (0, True, True)
+
+
+class Locked(LocalStore):
+    """Nobody may delete what is under this prefix."""
+
+    locked = SmallSession("session_locked", age=timedelta(days=30)).id.prefix
+
+    async def delete(self, key: str) -> None:
+        if self.locked and key.startswith(self.locked):
+            raise StoreRefused("local", key, "AccessDenied", "it is locked")
+        await super().delete(key)
+
+
+async def test_an_object_that_may_not_be_deleted_stops_no_other_removal(folder: Path) -> None:
+    SmallSession("session_locked", age=timedelta(days=30)).put_into(folder)
+    store = Locked(StoreSettings(LOCAL, str(folder)))
+    result = await sweep_all(store)
+    assert (result.removed, result.refused > 0) == (1, True)
+    assert not any(key.startswith(OLD.id.prefix) for key in await keys_of(store))
+    store.locked = ""
+    assert (await sweep_all(store)).removed == 1
+
+
+async def test_what_was_decided_on_by_a_clock_of_the_future_is_taken_back(folder: Path) -> None:
+    store, policy = local_folder(folder), week_policy(reader_wait=timedelta(minutes=10))
+    hidden = await sweeper(store, policy, LaterClock(store, timedelta(days=3650))).sweep()
+    assert hidden.intended == 5, "even the one that runs: it was not heard of for ten years"
+    for intent in (folder / "v1/retention/removals").iterdir():
+        os.utime(intent, (time.time() + 86400 * 3650,) * 2)
+    result = SweepResult()
+    await sweeper(store, policy).go_on(result)
+    assert (result.withdrawn, await retention_keys(store, "removals/")) == (5, set())
+
+
+class MovableClock(StoreClock):
+    """The store's clock, as far ahead as a test wants."""
+
+    ahead = timedelta(0)
+
+    async def now(self) -> datetime:
+        return await super().now() + self.ahead
+
+
+async def test_a_clock_that_jumps_ahead_removes_nothing_for_a_day(folder: Path) -> None:
+    store, clock = local_folder(folder), ManualClock(now=datetime.now(UTC))
+    store_clock = MovableClock(store, SystemClock())
+    policy = week_policy(reader_wait=timedelta(minutes=10))
+    loop = SweepLoop(store, clock, policy, "a", RetentionMetrics(CollectorRegistry()), lambda: True, None, store_clock)
+
+    async def hidden_after(time_passed: timedelta) -> int:
+        store_clock.ahead += time_passed
+        clock.advance(time_passed.total_seconds())
+        await loop.turn()
+        return len(await retention_keys(store, "removals/"))
+
+    assert await hidden_after(timedelta(0)) == 1
+    store_clock.ahead += timedelta(days=3650)
+    assert await hidden_after(timedelta(hours=2)) == 0, "it goes on with what was decided on, and deletes that"
+    assert await hidden_after(timedelta(hours=20)) == 0
+    assert await hidden_after(timedelta(hours=5)) == 4, "nobody set the clock right, so that is what time it is"
+
+
+async def test_sessions_that_nobody_read_are_read_before_they_are_judged(tmp_path: Path) -> None:
+    unread = [SmallSession(f"session_{number}", outcome="") for number in range(4)]
+    for session in unread:
+        session.put_into(tmp_path)
+    store, read = local_folder(tmp_path), list[str]()
+    outcomes = {"session_0": "ok", "session_1": "failed", "session_2": "ok"}
+
+    async def read_to_end(session: SessionId) -> None:
+        read.append(session.session)
+        if session.session not in outcomes:
+            raise StoreUnavailable("local", str(session), "it is damaged")
+        known = SmallSession(session.session, outcome=outcomes[session.session])
+        for key, data in known.objects(datetime.now(UTC)).items():
+            if key.endswith(".summary.json"):
+                path = next((tmp_path / "v1/catalog").rglob(f"*{session.session}.start.json"))
+                path.with_name(path.name.replace(".start.", ".summary.")).write_bytes(data)
+
+    one = Sweeper(store, SystemClock(), week_policy(), "a test", read_to_end=read_to_end)
+    result = await one.sweep()
+    assert sorted(read) == [session.name for session in unread]
+    assert result.intended == 2
+    await finish(one, result)
+    await one.sweep()
+    assert len(read) == 4, "what cannot be read is not tried by each sweep"
+    left = {key.split("/")[4] for key in await keys_of(store) if key.startswith("v1/data/")}
+    assert left == {"session_1", "session_3"}
+
+
+async def test_one_sweep_has_so_many_sessions_read_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        SmallSession(f"session_{number}", outcome="").put_into(tmp_path)
+    read = list[SessionId]()
+
+    async def read_to_end(session: SessionId) -> None:
+        read.append(session)
+
+    monkeypatch.setattr("raykeeper.history.retention.sweeper.READ_A_SWEEP", 2)
+    one = Sweeper(local_folder(tmp_path), SystemClock(), week_policy(), "a test", read_to_end=read_to_end)
+    for number in (2, 4, 5):
+        await one.sweep()
+        assert len(set(read)) == len(read) == number
 
 
 async def test_damaged_marks_neither_stop_a_sweep_nor_remove_anything(folder: Path) -> None:

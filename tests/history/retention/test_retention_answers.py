@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,9 @@ from raykeeper.history.retention.holds import hold
 from raykeeper.history.retention.metrics import MOST_LABELS, RetentionMetrics
 from raykeeper.history.retention.sweeper import Sweeper, SweepLoop, SweepResult
 from raykeeper.history.retention.usage import UsageCount
+from raykeeper.history.settings import AccessSettings
 from raykeeper.history.store.heartbeats import StoreClock
-from raykeeper.layout.retention import MOST_NAMESPACES, SessionFacts
+from raykeeper.layout.retention import MOST_NAMESPACES, NamespaceUsage, SessionFacts, Usage
 from support.asking import ask
 from support.conditions import eventually
 from support.history_scene import Scene, a_scene
@@ -133,6 +134,21 @@ async def test_metrics_tell_what_was_removed_and_what_namespaces_have(scene: Sce
     assert "raykeeper_retention_removed_sessions_total 1.0" in text
     assert 'raykeeper_storage_sessions{session_namespace="team-b"} 1.0' in text
     assert "raykeeper_retention_removed_bytes_total" in text
+
+
+async def test_metrics_name_namespaces_only_to_those_who_see_all_of_them(tmp_path: Path) -> None:
+    scene = a_scene(tmp_path, access=AccessSettings("token", "t0ken-of-the-test"))
+    RetentionMetrics(scene.history.metrics.registry).show(
+        Usage(as_of=datetime.now(UTC), namespaces=(NamespaceUsage(namespace="team-secret", bytes=5),))
+    )
+    for headers, names in (
+        ({}, False),
+        ({"Authorization": "Bearer wrong"}, False),
+        ({"Authorization": "Bearer t0ken-of-the-test"}, True),
+    ):
+        told = await ask(scene.app, "/metrics", headers=headers)
+        assert (told.status, "team-secret" in told.text) == (200, names)
+        assert "raykeeper_retention_removed_bytes_total" in told.text
 
 
 def test_namespaces_are_a_bounded_label_and_a_bounded_list() -> None:

@@ -113,6 +113,8 @@ async def _apply(store: ObjectStore, policy: RetentionPolicy, say: Say) -> None:
     say(f"removed {counted(total.removed, 'session')}, {size_text(total.bytes)}")
     if total.withdrawn:
         say(f"{counted(total.withdrawn, 'session')} stayed: held, or written to meanwhile")
+    if result.refused:
+        say(f"{counted(result.refused, 'session')} could not be deleted whole: the store refuses; see the log")
 
 
 def _add(total: SweepResult, result: SweepResult) -> None:

@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket
 
 from raykeeper.history.http.access.audit import note_look
 from raykeeper.history.http.access.callers import Authenticator, caller_of
-from raykeeper.history.http.access.guard import Everybody, Guard, LocalNamesOnly, OwnPagesOnly
+from raykeeper.history.http.access.guard import METRICS_PATH, Everybody, Guard, LocalNamesOnly, OwnPagesOnly
 from raykeeper.history.http.access.static_token import StaticToken
 from raykeeper.history.http.errors import RAY_ERRORS, ErrorFormat
 from raykeeper.history.http.keeper_api.operation import JSON_ERRORS, problem_response
@@ -94,10 +94,14 @@ def _own_routes(whole: History) -> list[BaseRoute]:
         ("/enter_cluster/{namespace}/{kind}/{name}/{session}", enter_cluster),
     ]
     healthy = PlainTextResponse("ok")
+
+    async def tell_metrics(request: Request) -> Response:
+        return whole.metrics.answer(names_namespaces=caller_of(request).visibility.is_everything)
+
     return [
         Route("/readz", healthy),
         Route("/livez", healthy),
-        Route("/metrics", whole.metrics.answer),
+        Route(METRICS_PATH, tell_metrics),
         Route(ASSETS_ROUTE, get_asset),
         *(_route(whole, path, handler, JSON_ERRORS) for path, handler in operation_handlers()),
         *(_route(whole, page.path, page.answer, HTML_ERRORS, method=page.method) for page in SITE_PAGES),

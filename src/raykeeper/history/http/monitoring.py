@@ -9,16 +9,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
+from urllib.parse import urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from yarl import URL
 
 from raykeeper.history.http.pages.assets import ASSETS_PREFIX
+from raykeeper.history.http.requests import is_of_other_site
 from raykeeper.history.http.responses import text_response
 from raykeeper.history.urls import MONITORING_PATH
 from raykeeper.logs import Log
@@ -29,16 +32,19 @@ SILENCE_SECONDS: Final = 300.0
 """A slow query of Prometheus is waited for; a Grafana that says nothing for longer is given up."""
 MOST_MESSAGE_BYTES: Final = 16 << 20
 """Of one message of a websocket."""
-LOGIN_PATHS: Final = frozenset({"/login", "/auth/callback"})
+LOGIN_PATHS: Final = frozenset({"/login", "/login/start", "/auth/callback"})
 """Ours for who is not let in yet, Grafana's afterwards."""
 NO_ANSWER: Final = "Grafana does not answer at the address that the history server was given (--grafana-url)"
 _INSIDE: Final = "/raykeeper-grafana"
 """Before each path while access is decided: paths that are open in our own server are not open in Grafana."""
 _OWN_COOKIES: Final = "raykeeper"
 _NEVER_PASSED: Final = frozenset({"authorization", "x-ray-authorization", "cookie", "expect", "forwarded", "x-real-ip"})
-_NEVER_PASSED_BEGINNINGS: Final = ("x-forwarded-", "x-webauth-", "x-jwt-", "x-auth-request-", "x-raykeeper-")
-"""Headers by which proxies tell Grafana who somebody is; here they could only be a lie."""
-
+_NEVER_PASSED_BEGINNINGS: Final = (
+    *("x-forwarded-", "x-webauth-", "x-jwt-", "x-auth-", "x-authenticated-", "x-remote-", "remote-", "x-user"),
+    *("x-email", "x-goog-", "x-amzn-oidc-", "x-ms-client-principal", "cf-access-", "x-grafana-id", "x-raykeeper-"),
+)
+"""Headers by which proxies tell Grafana who somebody is, however they are spelled; here they could only be a lie."""
+BAD_PATH: Final = "this path leads out of Grafana"
 _SAID_BY_SERVER: Final = frozenset({"date"})
 
 Guard = Callable[[ASGIApp], ASGIApp]
@@ -128,7 +134,10 @@ class GrafanaProxy:
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, until it is answered or its client has gone."""
-        headers = passed_headers(scope)
+        if _leads_out(scope):
+            await text_response(BAD_PATH, 400)(scope, receive, send)
+            return
+        headers = passed_headers(scope, self._address)
         body = _Body(receive) if "content-length" in headers or _is_chunked(scope) else None
         passing = asyncio.ensure_future(self._exchange(scope, headers, body, send))
         leaving = asyncio.ensure_future(_gone(receive, body))
@@ -165,7 +174,10 @@ class GrafanaProxy:
 
     async def _join(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Both websockets become one, message by message, until either ends."""
-        client, headers = WebSocket(scope, receive, send), passed_headers(scope)
+        client, headers = WebSocket(scope, receive, send), passed_headers(scope, self._address)
+        if _leads_out(scope):
+            await client.send_denial_response(text_response(BAD_PATH, 400))
+            return
         for name in [name for name in headers if name.lower().startswith("sec-websocket-")]:
             del headers[name]
         try:
@@ -220,16 +232,31 @@ async def _from(grafana: aiohttp.ClientWebSocketResponse, client: WebSocket) -> 
                 await client.send_bytes(message.data)
 
 
-def passed_headers(scope: Scope) -> CIMultiDict[str]:
-    """What Grafana is told: what the client says, without what is meant for us or would say who somebody is. Pure."""
-    given = Headers(scope=scope)
+def _leads_out(scope: Scope) -> bool:
+    """Whether a path has steps upwards: where Grafana is one of several at its host, they would lead to another.
+
+    Browsers send none. A slash in a name may be spelled in any way that somebody behind us might understand.
+    """
+    path = scope["path"].replace("\\", "/").lower().replace("%2f", "/").replace("%5c", "/").replace("%2e", ".")
+    return ".." in path.split("/")
+
+
+def passed_headers(scope: Scope, address: str) -> CIMultiDict[str]:
+    """What Grafana at this address is told: what the client says, without what is meant for us or would say who
+    somebody is. Pure.
+    """
+    given, grafana = Headers(scope=scope), urlsplit(address)
     kept = end_to_end(given.items(), without=_NEVER_PASSED)
-    for name in [name for name in kept if name.lower().startswith(_NEVER_PASSED_BEGINNINGS)]:
+    for name in [name for name in kept if name.lower().replace("_", "-").startswith(_NEVER_PASSED_BEGINNINGS)]:
         del kept[name]
+    # A proxy before Grafana has other hosts, too: which of them is asked is not for clients to say. Grafana compares
+    # a page's origin with its host, so a page that came from here has to look like one of its own.
+    kept["Host"] = grafana.netloc
+    if "origin" in given and not is_of_other_site(HTTPConnection(scope)):
+        kept["Origin"] = f"{grafana.scheme}://{grafana.netloc}"
     cookies = [part for line in given.getlist("cookie") for part in line.split(";") if not _is_own(part)]
     if cookies:
         kept["Cookie"] = "; ".join(part.strip() for part in cookies)
-    # Grafana compares a page's origin with the host that it is called by.
     kept["X-Forwarded-Host"] = given.get("host", "")
     kept["X-Forwarded-Proto"] = "https" if scope["scheme"] in ("https", "wss") else "http"
     if scope.get("client"):

@@ -56,6 +56,10 @@ class IngestDatabase:
     def close(self) -> None:
         self._connection.close()
 
+    def interrupt(self) -> None:
+        """End the statement that runs, if one does; from any thread."""
+        self._connection.interrupt()
+
     def execute(self, statement: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, parameters).fetchall()
 

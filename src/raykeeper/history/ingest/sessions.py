@@ -89,6 +89,13 @@ class Sessions:
             await asyncio.wait([entry.task], timeout=self._settings.patience.total_seconds())
         return entry.opened
 
+    async def read_to_end(self, session: SessionId) -> None:
+        """Have all of it read, and `on_final` called where it is final. Raises as `open` does."""
+        await self.open(session)
+        entry = self._entries.get(session)
+        if entry is not None and entry.task is not None:
+            await asyncio.wait([entry.task])
+
     def is_idle(self, session: SessionId) -> bool:
         """Whether nobody looks at the store for this session just now."""
         entry = self._entries.get(session)

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -27,6 +27,8 @@ from raykeeper.history.ingest.messages import Batch, Merged, MergeRequest, Proje
 from raykeeper.history.ingest.project import Projector
 
 __all__ = ["IngestWorker", "Limits"]
+
+_A = TypeVar("_A")
 
 
 class IngestWorker:
@@ -44,6 +46,10 @@ class IngestWorker:
     def close(self) -> None:
         self._database.close()
 
+    def interrupt(self) -> None:
+        """Have what is done just now fail soon; from any thread."""
+        self._database.interrupt()
+
     def project(self, batch: Batch) -> Projected:
         """Make partial rows of a batch's events, or say what was made of it before."""
         return self._projector.project(batch)
@@ -58,24 +64,37 @@ class WorkerInProcess:
 
     def __init__(self, worker: IngestWorker) -> None:
         self._worker = worker
+        self._running: asyncio.Future[object] | None = None
+        """What a thread does, also after whoever wanted it was cancelled."""
 
     @classmethod
     async def start(cls, folder: Path, partition_bits: int, limits: Limits) -> WorkerInProcess:
         return cls(await asyncio.to_thread(IngestWorker, folder, partition_bits, limits))
 
     async def project(self, batch: Batch) -> Projected:
-        return await asyncio.to_thread(self._worker.project, batch)
+        return await self._in_thread(lambda: self._worker.project(batch))
 
     async def merge(self, order: MergeRequest) -> Merged:
-        return await asyncio.to_thread(self._worker.merge, order)
+        return await self._in_thread(lambda: self._worker.merge(order))
 
     async def close(self) -> None:
+        """A database must not be closed while a statement runs in it: that is ended first."""
+        while self._running is not None and not self._running.done():
+            self._worker.interrupt()  # has no effect on a statement that is just about to start
+            await asyncio.wait([self._running], timeout=_INTERRUPT_SECONDS)
+        if self._running is not None and not self._running.cancelled():
+            self._running.exception()  # nobody wants to hear of it any more
         await asyncio.to_thread(self._worker.close)
 
+    async def _in_thread(self, step: Callable[[], _A]) -> _A:
+        running = asyncio.ensure_future(asyncio.to_thread(step))
+        self._running = running
+        return await asyncio.shield(running)
 
+
+_INTERRUPT_SECONDS = 0.05
 _LINE_LIMIT = 64 << 20  # an order names every file of the base
 _NICENESS = 5  # below the server that people wait for
-_A = TypeVar("_A")
 
 
 class WorkerRequest(msgspec.Struct, frozen=True, omit_defaults=True):

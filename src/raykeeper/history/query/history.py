@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -61,6 +62,8 @@ class History:
     clock: Clock = field(default_factory=SystemClock)
     looks: BackgroundLooks = field(default_factory=lambda: BackgroundLooks(SystemClock()))
     """What is counted over all sessions, while nobody waits."""
+    read_to_end: Callable[[SessionId], Awaitable[None]] | None = None
+    """Has a session read for its summary, by which retention knows how it went; None where nothing can be read."""
     visibility: Visibility = EVERYTHING
     """Of whom it is made for."""
 

@@ -109,10 +109,19 @@ class SessionsKnown:
 
     async def drop(self, day: date, removed: Iterable[SessionId]) -> None:
         """Forget sessions that are gone."""
-        gone, stored = set(removed), (await self._listed(day)).get(day, [])
+        gone = set(removed)
+        await self._change(day, lambda facts: None if facts.id in gone else facts)
+
+    async def learn(self, day: date, newer: Iterable[SessionFacts]) -> None:
+        """Remember what was found out about some sessions of a day since it was looked at."""
+        by_id = {facts.id: facts for facts in newer}
+        await self._change(day, lambda facts: by_id.get(facts.id, facts))
+
+    async def _change(self, day: date, change: Callable[[SessionFacts], SessionFacts | None]) -> None:
+        stored = (await self._listed(day)).get(day, [])
         before = await self._read(stored)
         if before is not None:
-            await self._save(day, [facts for facts in before if facts.id not in gone], stored)
+            await self._save(day, [after for facts in before if (after := change(facts)) is not None], stored)
 
     async def _days(self) -> list[date]:
         found = [_day_of(folder) for folder in await self._store.list_folders(CATALOG_PREFIX)]

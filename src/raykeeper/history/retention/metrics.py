@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from raykeeper.history.metrics import NAMESPACE_LABEL
 from raykeeper.history.retention.usage import OTHERS, together
 from raykeeper.layout.retention import NamespaceUsage, Usage
 
@@ -32,7 +33,7 @@ class RetentionMetrics:
             "Sessions that are hidden and not yet deleted, as this process last saw.",
             registry=registry,
         )
-        labels = ("session_namespace",)
+        labels = (NAMESPACE_LABEL,)
         self._stored = Gauge(
             "raykeeper_storage_bytes", "Bytes of a namespace's sessions in the store.", labels, registry=registry
         )

@@ -62,6 +62,14 @@ class Planner:
         kept.bytes += facts.bytes or 0
         return None
 
+    def waits_for_outcome(self, facts: SessionFacts) -> bool:
+        """Whether a session would go for some outcome, and stays only because nobody knows which one it had."""
+        if facts.outcome or not self._is_removable(facts):
+            return False
+        rule, age = self._rule(facts.namespace), age_of(facts, self._now)
+        shortest = min(rule.age_of(outcome) for outcome in Outcome if outcome is not Outcome.UNKNOWN)
+        return shortest <= age < rule.age_of(Outcome.UNKNOWN)
+
     def _is_removable(self, facts: SessionFacts) -> bool:
         is_over = facts.is_final and age_of(facts, self._now) >= self._policy.min_age
         return is_over and not (self._held and facts.id in self._held)

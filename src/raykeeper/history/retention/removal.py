@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -47,6 +47,7 @@ from raykeeper.storage.store import ObjectStat, ObjectStore
 log = Log("raykeeper.history.retention")
 
 DELETED_AT_ONCE = 16
+_CLOCKS_DIFFER = timedelta(minutes=10)
 _ROUNDS = 5  # of listing and deleting, where somebody writes meanwhile
 _PARTS: tuple[CatalogPart, ...] = ("summary", "end", "start")
 """The start is last: while it is there, the session can be found again."""
@@ -66,6 +67,8 @@ class Step(StrEnum):
     WITHDRAWN = "withdrawn"
     """The session is held, or somebody wrote to it: it stays."""
     REMOVED = "removed"
+    REFUSED = "refused"
+    """The store lets nobody delete some of it, by a lock for example; it is tried again."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ class Remover:
         fresh = msgspec.structs.replace(removal.facts, last_written=size.last_written)
         if age_of(fresh, await self._store_clock.now()) < removal.needs_age:
             return False  # somebody wrote to it since its age was found out
-        if await self._outcome(removal.facts) != removal.facts.outcome:
+        if await self.outcome(removal.facts) != removal.facts.outcome:
             return False
         await self._store.delete(removed_key(session))  # of a removal after which it came back
         intent = RemovalIntent(
@@ -153,6 +156,8 @@ class Remover:
             return Done(Step.REMOVED)
         intent = await self._intent(session)
         if intent is None and removal.begun is None:
+            return await self._withdraw(session)
+        if removal.begun is None and await self._is_of_the_future(removal):
             return await self._withdraw(session)
         if removal.begun is None and not await self._begin(removal):
             waits = removal.intended is not None and await self._is_waiting(removal.intended)
@@ -202,6 +207,10 @@ class Remover:
             return False
         await self._store.create(begun_key(removal.session), b"{}")
         return True
+
+    async def _is_of_the_future(self, removal: UnderWay) -> bool:
+        """Whether it was decided on while the store's clock was far ahead: by the right time the session may stay."""
+        return removal.intended is not None and removal.intended > await self._store_clock.now() + _CLOCKS_DIFFER
 
     async def _is_waiting(self, intended: datetime) -> bool:
         return await self._store_clock.now() - intended < self._policy.reader_wait
@@ -265,8 +274,8 @@ class Remover:
             log.warning("intent to remove a session cannot be read", session=str(session), cause=str(exc))
             return None
 
-    async def _outcome(self, facts: SessionFacts) -> str:
-        """By the summary as it is now."""
+    async def outcome(self, facts: SessionFacts) -> str:
+        """By the summary as it is now; empty where there is none."""
         key = CatalogKey(facts.started_at.astimezone(UTC).date(), facts.id, "summary").key
         try:
             summary = await find_record(self._store, key, SessionSummary)

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+
+import msgspec
 
 from raykeeper.backoff import Backoff
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
+from raykeeper.history.bounded import Bounded
 from raykeeper.history.retention.claims import Claims
 from raykeeper.history.retention.facts import Budget, Progress, SessionsKnown
 from raykeeper.history.retention.holds import held_sessions
@@ -25,18 +28,36 @@ from raykeeper.history.store.heartbeats import Heartbeats, StoreClock
 from raykeeper.history.store.records import DamagedRecord, find_record
 from raykeeper.layout.compacted import parse_compacted_key
 from raykeeper.layout.keys import SessionId, catalog_day_prefix
-from raykeeper.layout.retention import REMOVED_PREFIX, RemovedRecord, Usage, parse_session_mark
+from raykeeper.layout.retention import (
+    REMOVED_PREFIX,
+    USAGE_KEY,
+    RemovedRecord,
+    SessionFacts,
+    Usage,
+    parse_session_mark,
+)
 from raykeeper.logs import Log
-from raykeeper.storage.errors import StoreRefused
+from raykeeper.storage.errors import ObjectMissing, StoreRefused
 from raykeeper.storage.store import ObjectStat, ObjectStore
 
 log = Log("raykeeper.history.retention")
 
 MOST_UNDER_WAY = 5_000
 """Sessions that are hidden and not yet deleted, at any time; further ones wait for the next sweep."""
+LEAP = timedelta(days=2)
+"""Since the last sweep; beyond that a server does not trust the time."""
+DOUBT = timedelta(days=1)
+"""So long a server then waits, by a clock that cannot jump."""
 LATE_FOR = timedelta(days=2)
 """So long after a removal each sweep looks whether something came late."""
 _LATE_AT_ONCE = 5_000  # removed sessions at which one sweep looks for that
+MOST_REFUSED = 1_000
+"""Removals that the store may refuse in one sweep; if it refuses more, it refuses us."""
+READ_A_SWEEP = 100
+"""Sessions that nobody has read yet and that one sweep has read, to find out how they went."""
+READ_SECONDS = 120.0
+"""For one of them. It goes on being read behind that, and the next sweep knows more."""
+_TRIED = 50_000
 _AT_ONCE = 8
 _LOOK_SECONDS = 30.0
 """Between two looks at removals that wait for their readers, and at whose turn it is."""
@@ -52,6 +73,8 @@ class SweepResult:
     removed: int = 0
     withdrawn: int = 0
     waiting: int = 0
+    refused: int = 0
+    """Sessions that are hidden, and of which the store lets nobody delete something."""
     bytes: int = 0
     late_objects: int = 0
     left_for_next: int = 0
@@ -86,6 +109,10 @@ class DryRun:
     usage: Usage | None = None
 
 
+ReadToEnd = Callable[[SessionId], Awaitable[object]]
+"""Reads a session that is over to its end, which writes its summary."""
+
+
 class Sweeper:
     """One sweeper of one store. KubeRay's layout is not seen by it: the store is the bare one."""
 
@@ -98,11 +125,15 @@ class Sweeper:
         metrics: RetentionMetrics | None = None,
         store_clock: StoreClock | None = None,
         may_go_on: Callable[[], bool] = lambda: True,
+        read_to_end: ReadToEnd | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._policy = policy
         self._metrics = metrics
+        self._read_to_end = read_to_end
+        self._tried: Bounded[SessionId, bool] = Bounded(_TRIED)
+        """Sessions that were read, or could not be."""
         self._store_clock = store_clock or StoreClock(store, clock)
         self._may_go_on = may_go_on
         self._known = SessionsKnown(store, Heartbeats(store, clock, self._store_clock), self._store_clock)
@@ -145,6 +176,7 @@ class Sweeper:
             some = found[start : start + _AT_ONCE]
             for one, done in zip(some, await self._advance(some), strict=True):
                 result.waiting += done.step is Step.WAITING
+                result.refused += done.step is Step.REFUSED
                 result.withdrawn += done.step is Step.WITHDRAWN
                 if done.step is Step.REMOVED and done.day is not None:
                     result.removed += 1
@@ -153,21 +185,33 @@ class Sweeper:
                     if self._metrics:
                         self._metrics.sessions.inc()
                         self._metrics.bytes.inc(done.bytes)
+            if result.refused > MOST_REFUSED:
+                raise StoreRefused(self._store.describe(), "", "it refuses to delete", "give the right to delete")
             say(f"removals: {result.removed:,} done, {result.waiting:,} wait, of {len(found):,}")
         for day, sessions in removed.items():
             await self._forget_copies(day, sessions)
         if self._metrics:
-            self._metrics.under_way.set(result.waiting)
+            self._metrics.under_way.set(result.waiting + result.refused)
 
     async def _advance(self, some: Sequence[UnderWay]) -> list[Done]:
-        return await asyncio.gather(*map(self._remover.advance, some))
+        return await asyncio.gather(*map(self._advance_one, some))
+
+    async def _advance_one(self, one: UnderWay) -> Done:
+        """Trouble with one session is no other's: an object may be locked for years."""
+        try:
+            return await self._remover.advance(one)
+        except StoreRefused as exc:
+            log.warning("session cannot be removed", session=str(one.session), cause=str(exc))
+            return Done(Step.REFUSED)
 
     async def _intend(self, result: SweepResult, say: Progress) -> None:
         """Hide the sessions that go, as many as may be under way."""
         held = await held_sessions(self._store)
         planner = Planner(self._policy, await self._store_clock.now(), held)
-        count, budget, room = UsageCount(held), Budget(), MOST_UNDER_WAY - result.waiting
-        async for _, sessions in self._known.by_day(budget, may_write=True, say=say):
+        count, budget, room = UsageCount(held), Budget(), MOST_UNDER_WAY - result.waiting - result.refused
+        to_read = Budget(READ_A_SWEEP)
+        async for day, found in self._known.by_day(budget, may_write=True, say=say):
+            sessions = await self._with_outcomes(day, found, planner, to_read)
             count.add(sessions)
             going = [removal for facts in sessions if (removal := planner.decide(facts)) is not None]
             if not self._may_go_on():
@@ -184,8 +228,36 @@ class Sweeper:
         result.usage = count.usage(self._clock.now())
         await write_usage(self._store, result.usage)
         if self._metrics:
-            self._metrics.under_way.set(result.waiting)
+            self._metrics.under_way.set(result.waiting + result.refused)
             self._metrics.show(result.usage)
+
+    async def _with_outcomes(
+        self, day: date, sessions: tuple[SessionFacts, ...], planner: Planner, budget: Budget
+    ) -> tuple[SessionFacts, ...]:
+        """The same sessions; of some that nobody has read, and whose outcome decides, it is found out now."""
+        newer = dict[SessionId, SessionFacts]()
+        for facts in sessions if self._read_to_end else ():
+            if facts.id in self._tried or not planner.waits_for_outcome(facts):
+                continue
+            if not self._may_go_on() or not budget.take():
+                break
+            self._tried.put(facts.id, True)
+            if outcome := await self._outcome(facts):
+                newer[facts.id] = msgspec.structs.replace(facts, outcome=outcome)
+        if newer:
+            await self._known.learn(day, newer.values())
+        return tuple(newer.get(facts.id, facts) for facts in sessions)
+
+    async def _outcome(self, facts: SessionFacts) -> str:
+        """How a session went that nobody has read; empty where that cannot be found out now."""
+        try:
+            if self._read_to_end and not await self._remover.outcome(facts):
+                async with asyncio.timeout(READ_SECONDS):
+                    await self._read_to_end(facts.id)
+            return await self._remover.outcome(facts)
+        except (RaykeeperError, TimeoutError) as exc:
+            log.warning("outcome of a session is not known", session=str(facts.id), cause=str(exc) or "it takes long")
+            return ""
 
     async def _tend_records(self, result: SweepResult) -> None:
         """Look for what came after a removal, and forget removals of long ago."""
@@ -242,26 +314,31 @@ class SweepLoop:
         name: str,
         metrics: RetentionMetrics,
         may_lead: Callable[[], bool] = lambda: True,
+        read_to_end: ReadToEnd | None = None,
+        store_clock: StoreClock | None = None,
     ) -> None:
-        store_clock = StoreClock(store, clock)
+        store_clock = store_clock or StoreClock(store, clock)
+        self._store = store
+        self._store_clock = store_clock
         self._clock = clock
         self._policy = policy
         self._metrics = metrics
         self._claims = Claims(store, clock, store_clock, name)
         self._may_lead = may_lead
         self._sweeper = Sweeper(
-            store, clock, policy, name, metrics, store_clock, lambda: self._claims.is_ours and may_lead()
+            store, clock, policy, name, metrics, store_clock, lambda: self._claims.is_ours and may_lead(), read_to_end
         )
+        self._doubted_since: float | None = None
         self._next_at = float("-inf")
         self._failures = 0
 
     async def run(self) -> None:
         """Nothing that goes wrong here ends the program."""
         while True:
-            seconds = await self._turn()
+            seconds = await self.turn()
             await asyncio.sleep(seconds)
 
-    async def _turn(self) -> float:
+    async def turn(self) -> float:
         """One look, and a sweep if it is time; seconds until the next."""
         try:
             if not self._may_lead() or not await self._claims.take():
@@ -284,9 +361,28 @@ class SweepLoop:
         self._failures += 1
         return _AGAIN.delay(self._failures)
 
+    async def _is_in_doubt(self) -> bool:
+        """Whether so much time has passed since the last sweep that a clock may have jumped, and not for a day yet.
+
+        By a clock that is years ahead every session is too old. Whoever was away for long waits a day, too.
+        """
+        try:
+            last = (await self._store.stat(USAGE_KEY)).modified
+        except ObjectMissing:  # nobody ever swept here
+            return False
+        passed = await self._store_clock.now() - last
+        if passed <= max(LEAP, 3 * self._policy.interval):
+            self._doubted_since = None
+            return False
+        if self._doubted_since is None:
+            self._doubted_since = self._clock.steady()
+            words = "the last sweep was long ago, or a clock jumped: nothing more is removed for a day"
+            log.warning(words, days=passed.days, cure="raykeeper retention --apply removes at once")
+        return self._clock.steady() - self._doubted_since < DOUBT.total_seconds()
+
     async def _sweep(self) -> float:
         result = SweepResult()
-        if self._clock.steady() < self._next_at:
+        if self._clock.steady() < self._next_at or await self._is_in_doubt():
             await self._sweeper.go_on(result)
         else:
             result = await self._sweeper.sweep()
@@ -297,6 +393,8 @@ class SweepLoop:
             if any(told.values()):
                 log.info("swept", **told, waiting=result.waiting, left=result.left_for_next)
         self._failures = 0
+        if result.refused:
+            self._metrics.failures.inc()
         if result.left_for_next and not result.waiting:
             self._next_at = float("-inf")
         wait = min(_LOOK_SECONDS, self._policy.interval.total_seconds())

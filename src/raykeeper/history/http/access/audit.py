@@ -30,7 +30,7 @@ def note_look(connection: HTTPConnection, caller: Caller | None, status: int) ->
     namespace, session = _place_of(connection)
     log.info(
         "look",
-        user=caller.name if caller else "",
+        user=caller.account if caller else "",
         is_let_in=caller is not None,
         method=connection.scope.get("method", "WEBSOCKET"),
         namespace=namespace,

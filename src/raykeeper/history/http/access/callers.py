@@ -18,10 +18,12 @@ class Caller:
     """Somebody who was let in."""
 
     name: str
-    """As the pages and the audit log call them; empty where nobody asked who they are."""
+    """As pages call them; empty where nobody asked who they are. People may have chosen it themselves."""
     visibility: Visibility
     can_sign_out: bool = False
     """Whether a cookie of ours brought them here, so that pages have a button that ends it."""
+    account: str = ""
+    """As the audit log calls them: nobody else can have it."""
 
 
 ANYBODY: Final = Caller("", EVERYTHING)

@@ -18,8 +18,9 @@ from raykeeper.history.http.requests import host_name, is_of_other_site
 from raykeeper.history.http.responses import text_response
 from raykeeper.settings.addresses import is_loopback
 
-OPEN_PATHS: Final = frozenset({"/readz", "/livez", "/metrics"})
-"""They tell nothing of any session."""
+METRICS_PATH: Final = "/metrics"
+OPEN_PATHS: Final = frozenset({"/readz", "/livez", METRICS_PATH})
+"""They tell nothing of any session. Metrics name namespaces to those who may see all of them."""
 FOREIGN_NAME: Final = (
     "this server answers to localhost alone; start it with --auth=token, or with --auth=none behind a proxy"
 )
@@ -65,12 +66,19 @@ class Guard:
         connection = HTTPConnection(scope)
         path = connection.url.path
         if _is_open(path):
-            set_caller(connection, NOBODY)
+            set_caller(connection, await self._known(connection) if path == METRICS_PATH else NOBODY)
             await self._app(scope, receive, send)
         elif path in self._authenticator.own_paths and scope["type"] == "http":
             await (await self._own_answer(Request(scope, receive)))(scope, receive, send)
         else:
             await self._checked(connection, scope, receive, send)
+
+    async def _known(self, connection: HTTPConnection) -> Caller:
+        """Who asks for an open path; nobody, where that cannot be said."""
+        try:
+            return (await self._authenticator.check(connection)).caller or NOBODY
+        except Unavailable:
+            return NOBODY
 
     async def _own_answer(self, request: Request) -> Response:
         try:

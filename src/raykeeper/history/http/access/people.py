@@ -25,7 +25,6 @@ from raykeeper.oidc.errors import TokenRefused
 from raykeeper.oidc.provider import Provider
 from raykeeper.oidc.tokens import LONGEST_TOKEN, IdTokens
 
-MOST_GROUPS: Final = 200
 _NAME_CHARS: Final = 200
 _NAMES: Final = ("name", "upn", "preferred_username", "login_name", "email", "sub")
 """Claims by which people are called, the first that is there; `upn` and `login_name` are RAM's."""
@@ -97,7 +96,14 @@ class People:
         visibility = await self._visibility(person)
         if visibility == NOTHING:
             raise PersonRefused(person, "Kubernetes lets you get RayClusters in no namespace that has history here.")
-        return Caller(person.email or person.name or person.user, visibility, can_sign_out)
+        shown = person.email or person.name or person.user
+        return Caller(shown, visibility, can_sign_out, account=person.email or person.user)
+
+    def without_idle_groups(self, person: Person) -> Person:
+        """The same person without groups that say nothing here; Kubernetes may have rules for any of them."""
+        if self._reviews is not None:
+            return person
+        return replace(person, groups=tuple(group for group in person.groups if self._settings.rules.knows(group)))
 
     async def caller(self, token: str) -> Caller | None:
         """Whoever shows an ID token of the provider; None for any other token. Raises as `caller_of` does."""
@@ -138,12 +144,15 @@ class People:
         named = self._tokens.named(dict(claims))
         email = claims.get("email")
         is_verified = isinstance(email, str) and claims.get("email_verified") is True
+        if self._settings.oidc.username_claim == "email" and not is_verified:
+            # kube-apiserver lets a provider pass that says nothing; at some anybody can write any address there.
+            raise TokenRefused("its e-mail address is not verified")
         return Person(
             user=named.user,
             name=next((text for name in _NAMES if (text := _short(claims.get(name)))), ""),
             uid=_short(claims.get("uid")) or _short(claims.get("sub")),
             email=_short(email) if is_verified else "",
-            groups=named.groups[:MOST_GROUPS],
+            groups=named.groups,
         )
 
 

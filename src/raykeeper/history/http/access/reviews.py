@@ -67,4 +67,5 @@ class KubernetesTokens:
         verdict = await self._tokens.review(token)
         if verdict.user is None:
             return None
-        return Caller(verdict.user.name, await self._reviews.visibility(verdict.user))
+        name = verdict.user.name
+        return Caller(name, await self._reviews.visibility(verdict.user), account=name)

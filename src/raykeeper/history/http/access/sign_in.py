@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -46,6 +47,8 @@ CLI_PATH: Final = "/auth/cli"
 SESSION_COOKIE: Final = "raykeeper_session"
 ATTEMPT_COOKIE: Final = "raykeeper_login"
 ATTEMPT_SECONDS: Final = 600.0
+MOST_ATTEMPTS: Final = 5
+"""Logins that one browser has under way; of more, the oldest are forgotten. Proxies refuse requests with long heads."""
 LONGEST_VALUE: Final = 4096
 """Of a parameter that a provider sends back with the browser."""
 _REMEMBERED: Final = 10_000
@@ -53,6 +56,8 @@ _SKEW_SECONDS: Final = 60.0
 """That clocks of replicas may differ by."""
 _REFRESH_KEPT: Final = 1_000
 _SESSION, _ATTEMPT = "session", "login"
+_MONITORING: Final = "monitoring"
+"""The login began at the second address, and leads back there."""
 
 log = Log("raykeeper.history.login")
 
@@ -83,7 +88,8 @@ class LoginAttempt(msgspec.Struct, frozen=True):
     state: str
     nonce: str
     verifier: str
-    next_path: str
+    next_url: str
+    """A path of this server, or of its second address."""
     ends_at: float
 
 
@@ -184,7 +190,7 @@ class SignIn:
             if caller is None or now >= session.expires_at:
                 return self._unknown(connection)
             renewed = self._prolonged(session) if self._is_due(session) else session
-            signed_in = Caller(caller.name, caller.visibility, can_sign_out=True)
+            signed_in = replace(caller, can_sign_out=True)
         else:
             renewed = await self._refreshed(session) if self._is_due(session) and session.refresh_token else session
             if now >= renewed.expires_at or renewed.person is None or self._people is None:
@@ -261,19 +267,32 @@ class SignIn:
         people, next_path = self._people, local_path(request.query_params.get("next", "/"))
         if people is None:
             return RedirectResponse(LOGIN_PATH, 303)
-        is_elsewhere = request.headers.get("host", "").lower() != urlsplit(self._settings.public_url).netloc
-        if is_elsewhere and "moved" not in request.query_params:
+        if "moved" not in request.query_params and not self._is_asked_at(self._settings.public_url, request):
             # The provider sends browsers to the configured name alone, and the cookie must be of the same name.
-            return RedirectResponse(f"{self._settings.public_url}{START_PATH}?next={quote(next_path)}&moved=1", 303)
+            moved = f"moved={_MONITORING if self._is_asked_at(self._settings.monitoring_url, request) else 1}"
+            return RedirectResponse(f"{self._settings.public_url}{START_PATH}?next={quote(next_path)}&{moved}", 303)
         attempt = new_attempt()
         flow = await people.flow()
         response = RedirectResponse(await flow.authorization_url(attempt, self._redirect_uri), 303)
         ends_at = self._now() + ATTEMPT_SECONDS
-        kept = LoginAttempt(attempt.state, attempt.nonce, attempt.verifier, next_path[:1000], ends_at)
+        is_back = request.query_params.get("moved") == _MONITORING
+        next_url = (self._settings.monitoring_url if is_back else "") + next_path[:1000]
+        kept = LoginAttempt(attempt.state, attempt.nonce, attempt.verifier, next_url, ends_at)
         cookie = self._sealer.seal(_ATTEMPT, kept)
         self._set_cookie(response, self._attempt_name(attempt.state), cookie, ATTEMPT_SECONDS)
+        for name in self._forgotten_attempts(request):
+            self._set_cookie(response, name, "", 0)
         response.headers["Cache-Control"] = "no-store"
         return response
+
+    def _is_asked_at(self, address: str, request: Request) -> bool:
+        return bool(address) and request.headers.get("host", "").lower() == urlsplit(address).netloc
+
+    def _forgotten_attempts(self, request: Request) -> list[str]:
+        """Cookies of logins that give way to a new one. Browsers send the oldest first."""
+        beginning = f"{self._cookie_name(ATTEMPT_COOKIE)}_"
+        names = [name for name in request.cookies if name.startswith(beginning)]
+        return names[: max(0, len(names) - MOST_ATTEMPTS + 1)]
 
     async def _finish(self, request: Request) -> Response:
         """What the provider sent the browser back with becomes a session. Each attempt is good once."""
@@ -295,8 +314,8 @@ class SignIn:
             log.warning("login refused", reason=str(exc))
             raise _LoginRefused(f"The login could not be checked: {exc}. Please sign in again.", 403) from exc
         caller = await self._people.caller_of(person, can_sign_out=True)
-        log.info("signed in", user=caller.name)
-        response = RedirectResponse(attempt.next_path, 303)
+        log.info("signed in", user=caller.account)
+        response = RedirectResponse(attempt.next_url, 303)
         self._begin(request, response, person=person, refresh_token=tokens.refresh_token)
         self._set_cookie(response, self._attempt_name(state), "", 0)
         return response
@@ -333,9 +352,11 @@ class SignIn:
         response.headers["Cache-Control"] = "no-store"
 
     def _fitted(self, session: BrowserSession) -> BrowserSession:
-        """The session as a cookie can hold it, if need be without its refresh token: people then go through the
-        provider again when it ends, which seldom asks them anything.
+        """The session as a cookie can hold it: if need be without groups that no rule names, then without its refresh
+        token. People go through the provider again when such a session ends, which seldom asks them anything.
         """
+        if self._is_too_long(session) and session.person is not None and self._people is not None:
+            session = msgspec.structs.replace(session, person=self._people.without_idle_groups(session.person))
         return msgspec.structs.replace(session, refresh_token="") if self._is_too_long(session) else session
 
     def _is_too_long(self, session: BrowserSession) -> bool:

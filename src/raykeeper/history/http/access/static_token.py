@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
+from dataclasses import replace
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -25,7 +26,7 @@ from raykeeper.history.visibility import EVERYTHING
 COOKIE: Final = "raykeeper_access"
 COOKIE_SECONDS: Final = 7 * 24 * 3600
 _TIME_DIGITS: Final = 12
-TOKEN_HOLDER: Final = Caller("token", EVERYTHING)
+TOKEN_HOLDER: Final = Caller("token", EVERYTHING, account="token")
 
 
 class StaticToken:
@@ -47,7 +48,7 @@ class StaticToken:
             return Verdict(caller) if caller else Verdict(refusal=refused_program(WRONG, 403))
         cookie = connection.cookies.get(COOKIE)
         if cookie is not None and self._is_good(cookie):
-            return Verdict(Caller(TOKEN_HOLDER.name, EVERYTHING, can_sign_out=True))
+            return Verdict(replace(TOKEN_HOLDER, can_sign_out=True))
         if wants_to_sign_in(connection):
             return Verdict(refusal=sent_to_login(connection))
         return Verdict(refusal=refused_program(MISSING, 401))
@@ -57,6 +58,8 @@ class StaticToken:
             return self._sign_out(request)
         if request.method != "POST":
             return login_page(local_path(request.query_params.get("next", "/")))
+        if is_of_other_site(request):
+            return text_response("this server takes no tokens from other pages", 403)
         form = parse_qs((await short_body(request)).decode(errors="replace"))
         next_path = local_path(form.get("next", ["/"])[0])
         if self.caller(form.get("token", [""])[0].strip()) is None:
