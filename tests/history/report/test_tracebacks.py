@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from raykeeper.history.report.excerpts import traceback_excerpt
@@ -54,6 +56,25 @@ def meant(text: str) -> tuple[str, str]:
             "loss.py:40",
         ),
         (
+            "2026-01-01 12:00:00.0 | ERROR | __main__:<module>:9 - caught\n"
+            + HEADER
+            + "\n> "
+            + f"{OWN.strip()}\n    └ <function main at 0x7f>\n\n{DEEPER}\nKeyError: 'x'\n",
+            "KeyError: 'x'",
+            "loss.py:40",
+        ),
+        (
+            f"{HEADER}{OWN}torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
+            f"-- Process 1 terminated with the following error:\n{HEADER}{DEEPER}ValueError: bad rank\n",
+            "ValueError: bad rank",
+            "loss.py:40",
+        ),
+        (
+            "starting\n" + json.dumps({"level": "error", "exc": f"{HEADER}{OWN}{DEEPER}KeyError: 'x'"}) + "\nleaving",
+            "KeyError: 'x'",
+            "loss.py:40",
+        ),
+        (
             f"{HEADER}{SERVE}RuntimeError: {HEADER}{SERVE}{DEEPER}FileNotFoundError: weights\nINFO next entry",
             "FileNotFoundError: weights",
             "loss.py:40",
@@ -98,6 +119,9 @@ def meant(text: str) -> tuple[str, str]:
         "an exception raised from another is the user's own",
         "wrapped by Ray Data",
         "wrapped by Ray Train, in its message",
+        "as loguru writes it",
+        "of a process that torch started",
+        "in a log of JSON",
         "within the message of another",
         "of a group",
         "raised again in another process: where it came from",

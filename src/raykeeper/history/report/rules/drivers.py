@@ -85,8 +85,8 @@ _FOLLOWED_BY = re.compile(r"\n\n(?:The above exception was|During handling of|Tr
 _END_CHARS = 300
 _OF_RAY = re.compile(r"^Running entrypoint for job |^\d{4}-\d\d-\d\d .*\bINFO\b|^INFO \d{4}-\d\d-\d\d ")
 """What Ray itself writes into a driver's log when all is well."""
-_DRAWN = re.compile(r"^[\s│╭╰├─╮╯┤|+=-]*$|^[│|].*[│|]\s*$")
-"""Tables, which libraries print for people."""
+_DRAWN = re.compile(r"^[\s│╭╰├─╮╯┤|+=-]*$|^[│|].*[│|]\s*$|^={3,} .* ={3,}$")
+"""Tables and rules, which libraries print for people."""
 _LEAST_CHARS = 8  # shorter words may stand in any log
 
 
@@ -122,11 +122,20 @@ class DriverEnd:
         return "\n".join(line for _, line in self._parted[0])
 
     @cached_property
-    def fatal(self) -> Traceback | None:
-        """The traceback that it ended by: its last, but for those of what nobody waits for."""
+    def _tracebacks(self) -> list[Traceback]:
+        """Of its own lines, but for those of what nobody waits for."""
         words = self.own.partition("\n")[2] if self.own.startswith(_HEADING) else self.own
-        found = [one for one in tracebacks_in(words) if not one.is_noise]
-        return found[-1] if found else None
+        return [one for one in tracebacks_in(words) if not one.is_noise]
+
+    @property
+    def fatal(self) -> Traceback | None:
+        """The traceback that it ended by: its last."""
+        return self._tracebacks[-1] if self._tracebacks else None
+
+    @property
+    def earlier(self) -> list[Traceback]:
+        """Those before it that came through the user's code."""
+        return [one for one in self._tracebacks[:-1] if one.users.users_frame is not None]
 
     @property
     def raised(self) -> str:
