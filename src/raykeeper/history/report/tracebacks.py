@@ -153,7 +153,7 @@ class Traceback:
 
 
 _WRAPPERS = re.compile(
-    r"(?:ray\.[\w.]+\.)?(?:RayData)?UserCodeException\b|(?:ray\.exceptions\.)?RayTaskError\b"
+    r"(?:ray\.[\w.]+\.)?(?:RayData)?UserCodeException\b|(?:ray\.exceptions\.)?(?:RayTaskError|UnserializableException)\b"
     r"|(?:ray\.[\w.]+\.)?(?:WorkerGroupError|ControllerError|TrainingFailedError|UserExceptionWithTraceback"
     r"|WorkerHealthCheckFailedError|TuneError|_Tune\w+Error)\b"
     r"|(?:\w+\.)*(?:Base)?ExceptionGroup\b|(?:\w+\.)*_?RemoteTraceback\b|(?:tenacity\.)?RetryError\b"

@@ -36,7 +36,7 @@ from raykeeper.history.report.rules.drivers import (
     named_in,
 )
 from raykeeper.history.report.rules.intended import CANCELLED, were_open_at_end
-from raykeeper.history.report.rules.start import NAMED, UNNAMED, at
+from raykeeper.history.report.rules.start import NAMED, POINTED, UNNAMED, at
 from raykeeper.history.report.rules.table import explain
 from raykeeper.history.report.tracebacks import Raised, folded, is_wrapper
 from raykeeper.history.report.written_before import is_of_command, points_elsewhere
@@ -136,7 +136,7 @@ def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
     excerpt = _plain_excerpt("traceback that Ray relayed", raised)
     return Explanation(
         shortened(f"{short(who, raised.call)} raised {raised.error}{at(where)}{after}"),
-        Confidence.CONFIRMED if where and end.raised else Confidence.LIKELY,
+        Confidence.CONFIRMED if where and end.raised and not points else Confidence.LIKELY,
         (words_of(job),),
         to_ns(job.ended_at),
         subject=job_name(job),
@@ -145,7 +145,7 @@ def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
         who=who,
         what=phrase(who, raised.call),
         then=shortened(end.raised),
-        basis=NAMED if where else UNNAMED,
+        basis=POINTED if points else NAMED if where else UNNAMED,
         excerpts=(excerpt, *_driver_excerpts(job, end.fatal.last if end.fatal else None)),
     )
 

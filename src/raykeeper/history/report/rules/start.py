@@ -158,6 +158,7 @@ def _shortage(wanted: Resources, report_input: ReportInput) -> tuple[Evidence, .
 _RAISED = "TASK_EXECUTION_EXCEPTION"
 NAMED = "the traceback names the line that raised it"
 UNNAMED = "no line of the user's code is known"
+POINTED = "the exception points to it, and it was written before"
 
 
 def raised_exception(failed: FailureSet, _: ReportInput) -> Explanation | None:
@@ -203,7 +204,7 @@ def _written_above(failed: FailureSet, above: WrittenException, excerpts: tuple[
         who=first.who,
         what=phrase(first.who, first.function),
         then=failed.words,
-        basis="the exception points to it, and it was written before",
+        basis=POINTED,
         excerpts=(above.excerpt, *excerpts),
     )
 
