@@ -7,7 +7,7 @@ import json
 import pytest
 
 from raykeeper.history.report.excerpts import traceback_excerpt
-from raykeeper.history.report.last_words import last_words
+from raykeeper.history.report.last_words import actor_in, last_words
 from raykeeper.history.report.model import LineKind, LogSlice
 from raykeeper.history.report.rules.drivers import DriverEnd, told_by_message
 from raykeeper.history.report.tracebacks import crash_frame, folded, tracebacks_in, user_location
@@ -272,6 +272,12 @@ def test_a_crash_is_traced_to_the_line_that_the_users_code_was_at() -> None:
     assert frame.location.text == "decode.py:10"
     found = last_words((LogSlice("node", "worker-1.err", f"bad frame\n{DUMP}"),))
     assert (found.text, found.where and found.where.text) == ("bad frame", "decode.py:10")
+
+
+def test_an_actor_says_in_its_log_what_it_is_called() -> None:
+    logs = (LogSlice("n", "worker-1.out", ""), LogSlice("n", "worker-1.err", ":job_id:01\n:actor_name:Experiment\nx\n"))
+    assert actor_in(logs) == "Experiment"
+    assert actor_in(logs[:1]) == ""
 
 
 def test_a_process_without_logs_had_no_last_words() -> None:

@@ -188,6 +188,31 @@ def test_the_headline_is_the_exception_also_where_frames_are_missing(message: st
     assert headline(message) == line
 
 
+IN_DATA = "site-packages/ray/data/_internal/planner/plan_udf_map_op.py"
+WRAPPED = (
+    f'  File "/env/lib/python3.11/{IN_DATA}", line 400, in _wrapped_udf_map_fn\n    _try_wrap_udf_exception(e)\n'
+    f'  File "/env/lib/python3.11/{IN_DATA}", line 416, in _try_wrap_udf_exception\n'
+    '    raise UserCodeException("UDF failed to process a data block.") from e\n'
+    "ray.exceptions.UserCodeException: UDF failed to process a data block."
+)
+
+
+async def test_an_error_of_which_ray_2_52_kept_the_end_is_whole_in_the_drivers_words(tmp_path: Path) -> None:
+    whole = (
+        f'Traceback (most recent call last):\n  File "/env/site-packages/ray/a.py", line 1, in get\n    raise value\n'
+        f"ray.exceptions.RayTaskError(UserCodeException): ray::Map(parse)() {AT}\n"
+        f'  File "/app/etl.py", line 14, in parse\n    float(text)\nValueError: no number\n\n{CHAINS[0]}\n\n'
+        f"ray::Map(parse)() {AT}\n{WRAPPED}"
+    )
+    kept = failed(1, RAISED, f"User exception:\nrow = fn(row)\n      ^^^^^^^\n{WRAPPED}", name="Map(parse)")
+    report = await report_of(
+        tmp_path, kept, jobs=[a_job("FAILED", driver_exit_code=1, message=f"exit code 1\n{whole}")]
+    )
+    assert report.headline is not None
+    assert report.headline.where is not None
+    assert (report.headline.text, report.headline.where.text) == ("ValueError: no number", "etl.py:14")
+
+
 async def test_tries_of_one_task_that_crash_in_other_words_are_one_cause(tmp_path: Path) -> None:
     events = [worker_died("SYSTEM_ERROR", "End of file.", 4), worker_died("SYSTEM_ERROR", "reset", 8, "ab" * 28)]
     events += failed(1, "WORKER_DIED", "", seconds=5)

@@ -31,6 +31,7 @@ _TROUBLE = re.compile(
 )
 MARKER = re.compile(r":(?:job_id|actor_name|task_name):")
 """Lines by which Ray's log monitor knows whose output follows; its own pages hide them too."""
+_ACTOR = re.compile(r"^:actor_name:(?P<name>.+)$", re.MULTILINE)
 _PROGRESS = re.compile(
     r"\d+%\||\bit/s\b|\d+(?:\.\d+)?%|^\s*(?:epoch|step|iter\w*|batch|load\w*|download\w*|start\w*|finish\w*|done)\b",
     re.IGNORECASE,
@@ -145,6 +146,11 @@ def without_markers(log: LogSlice) -> LogSlice:
     """Without the lines by which Ray knows whose output follows."""
     lines = log.text.splitlines(keepends=True)
     return replace(log, text="".join(line for line in lines if not MARKER.match(line)))
+
+
+def actor_in(logs: Sequence[LogSlice]) -> str:
+    """What the actor that wrote them calls itself; empty where no line says so."""
+    return next((found["name"].strip() for log in logs for found in _ACTOR.finditer(log.text)), "")
 
 
 def _is_own(line: str) -> bool:

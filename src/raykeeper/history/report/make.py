@@ -17,13 +17,14 @@ from raykeeper.history.report.deaths import read_deaths
 from raykeeper.history.report.failures import AttemptKey, FailedAttempt, FailureSet, failed_attempt, failure_sets
 from raykeeper.history.report.fingerprint import CUT
 from raykeeper.history.report.input import Capacity, Ending, Kubernetes, ReportInput, UnmadeGroup, Waiting, capacity_of
-from raykeeper.history.report.log_excerpts import data_texts, driver_log, log_slices
+from raykeeper.history.report.last_words import actor_in
+from raykeeper.history.report.log_excerpts import data_texts, driver_log, log_slices, worker_logs
 from raykeeper.history.report.model import (
     JobOutcome,
     Report,
     Unknown,
 )
-from raykeeper.history.report.naming import TRAIN_CLASS, ranks_in
+from raykeeper.history.report.naming import TRAIN_CLASS, TUNE_CLASSES, plain, ranks_in
 from raykeeper.history.report.pod_failures import pod_failures_of
 from raykeeper.history.report.rules.drivers import told_by_message, with_whole_words
 from raykeeper.history.report.serve_logs import read_serve
@@ -239,7 +240,18 @@ async def _failure_sets(context: SessionContext, scope: Scope, ranks: Mapping[in
     whole = [with_whole_words(one, scope.jobs, texts) for one in told]
     logs = [await log_slices(context, one.first) for one in whole[:_LOGS_LIMIT]]
     with_logs = [replace(one, first=replace(one.first, logs=found)) for one, found in zip(whole, logs, strict=False)]
-    return [*with_logs, *whole[_LOGS_LIMIT:]]
+    named = [replace(one, first=await _with_trainable(context, one.first)) for one in with_logs]
+    return [*named, *whole[_LOGS_LIMIT:]]
+
+
+async def _with_trainable(context: SessionContext, first: FailedAttempt) -> FailedAttempt:
+    """With the name of what Ray Tune trains; where it never came to be, the one that its process wrote down."""
+    if plain(first.class_name or "") not in TUNE_CLASSES or first.repr_name:
+        return first
+    name = actor_in(first.logs)
+    if not name and first.node_id and first.pid:  # the part of a call does not begin with it
+        name = actor_in(await worker_logs(context, first.node_id, first.pid))
+    return replace(first, repr_name=name)
 
 
 def _known(first: FailedAttempt, ranks: Mapping[int, str]) -> FailedAttempt:

@@ -35,6 +35,7 @@ from raykeeper.history.report.rules.drivers import (
     is_of_job,
     named_in,
 )
+from raykeeper.history.report.rules.infrastructure import OF_WORKER_LOSS
 from raykeeper.history.report.rules.intended import CANCELLED, were_open_at_end
 from raykeeper.history.report.rules.start import NAMED, POINTED, UNNAMED, at
 from raykeeper.history.report.rules.table import explain
@@ -258,7 +259,8 @@ def _by_words(kinds: Iterable[FailureSet], report_input: ReportInput, *, with_na
     numbers: Counter[str] = Counter()
     for one in kinds:
         name = f"{short(one.first.who, one.first.function)}: " if with_name else ""
-        numbers[name + (explain(one, report_input)[1].error or one.words)] += one.lost_tasks
+        why = explain(one, report_input)[1]
+        numbers[name + (why.error or (why.title if one.error_type in OF_WORKER_LOSS else one.words))] += one.lost_tasks
     return numbers
 
 
