@@ -253,6 +253,17 @@ async def test_an_actor_that_ended_itself_was_asked_to(tmp_path: Path) -> None:
     assert (report.outcome, [cause.rule for cause in report.causes]) == (Outcome.OK, ["ended_actor"])
 
 
+@pytest.mark.parametrize(("seconds", "rule"), [(20, "ended_actor"), (5, "crashed_worker")])
+async def test_a_call_that_lost_its_actor_when_that_was_killed_did_not_crash(
+    seconds: int, rule: str, tmp_path: Path
+) -> None:
+    killed = {"actorDiedErrorContext": {"reason": "RAY_KILL", "errorMessage": "it was killed by `ray.kill`"}}
+    error = {"errorType": "ACTOR_UNAVAILABLE", "errorMessage": "The actor is temporarily unavailable"}
+    events = [*actor_died(killed, 20), *method(actor_task(1), "inc", error, seconds, worker=WORKER)]
+    report = await report_of(tmp_path, events, jobs=[a_job()])
+    assert [cause.rule for cause in report.causes] == [rule]
+
+
 async def test_an_actor_whose_process_died_in_its_constructor_did_not_wait_for_resources(tmp_path: Path) -> None:
     died = {"reason": "WORKER_DIED", "errorMessage": f"The actor is dead because its worker process has died. {END}"}
     lost = {"errorType": "WORKER_DIED", "errorMessage": ""}
