@@ -275,9 +275,8 @@ def test_a_crash_is_traced_to_the_line_that_the_users_code_was_at() -> None:
 
 
 def test_an_actor_says_in_its_log_what_it_is_called() -> None:
-    logs = (LogSlice("n", "worker-1.out", ""), LogSlice("n", "worker-1.err", ":job_id:01\n:actor_name:Experiment\nx\n"))
-    assert actor_in(logs) == "Experiment"
-    assert actor_in(logs[:1]) == ""
+    assert actor_in(":job_id:01\n:actor_name:ImplicitFunc\n:actor_name:objective\nstep 1\n") == "objective"
+    assert actor_in("actor_name: x\n") == ""
 
 
 def test_a_process_without_logs_had_no_last_words() -> None:

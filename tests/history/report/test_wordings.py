@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from raykeeper.history.report.failures import FailedAttempt, with_told_actor
 from raykeeper.history.report.fingerprint import ARGUMENT_MARK, headline, innermost_function
 from raykeeper.history.report.model import Confidence, Outcome, Report
 from raykeeper.history.report.rules.memory import memory_words
@@ -211,6 +212,19 @@ async def test_an_error_of_which_ray_2_52_kept_the_end_is_whole_in_the_drivers_w
     assert report.headline is not None
     assert report.headline.where is not None
     assert (report.headline.text, report.headline.where.text) == ("ValueError: no number", "etl.py:14")
+
+
+def test_an_actor_that_no_event_told_of_is_known_by_rays_exception() -> None:
+    told = (
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+        f"\tclass_name: Trainer\n\tactor_id: {ACTOR}\n\tpid: 727\n\tname: trainer-2\n\tnamespace: x\n\tip: 10.0.0.9\n"
+        "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR\n"
+    )
+    known = with_told_actor(FailedAttempt("t", 0, actor_id=ACTOR), told)
+    assert (known.class_name, known.actor_name, known.pid) == ("Trainer", "trainer-2", 727)
+    assert known.actor_end["reason"] == "WORKER_DIED"
+    assert with_told_actor(FailedAttempt("t", 0, actor_id="ab"), told).class_name is None
+    assert with_told_actor(FailedAttempt("t", 0, actor_id=ACTOR, class_name="Own"), told).class_name == "Own"
 
 
 async def test_tries_of_one_task_that_crash_in_other_words_are_one_cause(tmp_path: Path) -> None:

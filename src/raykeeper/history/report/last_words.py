@@ -148,9 +148,10 @@ def without_markers(log: LogSlice) -> LogSlice:
     return replace(log, text="".join(line for line in lines if not MARKER.match(line)))
 
 
-def actor_in(logs: Sequence[LogSlice]) -> str:
-    """What the actor that wrote them calls itself; empty where no line says so."""
-    return next((found["name"].strip() for log in logs for found in _ACTOR.finditer(log.text)), "")
+def actor_in(text: str) -> str:
+    """What the actor that wrote it called itself last; empty where no line says so."""
+    names = [found["name"].strip() for found in _ACTOR.finditer(text)]
+    return names[-1] if names else ""
 
 
 def _is_own(line: str) -> bool:

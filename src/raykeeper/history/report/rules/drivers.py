@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from raykeeper.history.report.failures import FailureSet
-from raykeeper.history.report.fingerprint import USER_MARK, Wrapping, digest, headline, title_of
+from raykeeper.history.report.fingerprint import USER_MARK, Wrapping, digest, headline, is_end_alone, title_of
 from raykeeper.history.report.model import JobOutcome
 from raykeeper.history.report.tracebacks import (
     Frame,
@@ -198,7 +198,8 @@ def with_whole_words(one: FailureSet, jobs: Iterable[JobOutcome], texts: Iterabl
     drivers = (driver_end(job).own for job in jobs if is_of_job(one, job))
     for words in (*drivers, *texts):
         trace = _of_call(words, calls[-1]) if calls else _ending_so(words, one.first.message)
-        if user_location(trace) and (is_wrapper(headline(one.first.message)) or one.words in trace):
+        is_telling = user_location(trace) and (is_wrapper(headline(one.first.message)) or one.words in trace)
+        if is_telling or (trace and is_end_alone(one.first.message)):
             return replace(one, first=replace(one.first, message=f"{trace.rstrip()}\n"))
     return one
 
