@@ -29,6 +29,7 @@ _QUICK = (  # a recording is over before the intervals of a cluster have passed
     *("--seal-age=500ms", "--idle-seal-age=1s", "--user-log-interval=500ms", "--component-log-interval=30s"),
     *("--poll-interval=1s", "--grace-period=25s", "--metrics-addr=127.0.0.1:0"),
 )
+_PROMPT = {"RAY_worker_niceness": "0"}  # else whatever the machine does beside it comes before Ray's workers
 _OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
@@ -161,7 +162,7 @@ def a_recorded_life(
     try:
         shutil.copytree(PROGRAMS, apps, dirs_exist_ok=True)
         shutil.copy(DEMO_JOB, apps)
-        with ray_cluster(folder / "ray", version, environment) as cluster:
+        with ray_cluster(folder / "ray", version, {**_PROMPT, **environment}) as cluster:
             cluster.python = _linked_python(ray_python(version, has_libraries=True), apps)
             life = RecordedLife(name, cluster, folder, apps)
             try:

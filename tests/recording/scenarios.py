@@ -192,6 +192,38 @@ _AFTERWARDS = (
 )
 """Written when the rules had been made for all of the above, to see whether those hold for others."""
 
+_ELSE = (
+    Scenario("unreadable-error", _job("unreadable_error", "FAILED")),
+    Scenario("hung-task", _job("hung_task", "FAILED")),
+    Scenario("broken-plugin", _job("broken_plugin", "FAILED")),
+    Scenario("wrong-arguments", _job("wrong_arguments", "FAILED")),
+    Scenario("missing-script", _command("python /app/train.py --epochs 3", "FAILED")),
+    Scenario("shell-steps", _command("set -e; echo preparing; ls /data/2026-11-16; python -m nightly", "FAILED")),
+    Scenario("foreign-module", _job("foreign_module", "FAILED")),
+    Scenario("unpicklable-result", _job("unpicklable_result", "FAILED")),
+    Scenario("asyncio-driver", _job("asyncio_driver", "FAILED")),
+    Scenario("failing-tool", _job("failing_tool", "FAILED")),
+    Scenario("missing-actor", _job("missing_actor", "FAILED")),
+    Scenario("greedy-actor", _job("greedy_actor", "FAILED"), _little_memory),
+    Scenario("engine-core", _job("engine_core", "FAILED")),
+    Scenario("data-bad-file", _job("data_bad_file", "FAILED")),
+    Scenario("data-wrong-return", _job("data_wrong_return", "FAILED")),
+    Scenario("data-bad-json", _job("data_bad_json", "FAILED")),
+    Scenario("data-collate", _job("data_collate", "FAILED")),
+    Scenario("data-unsorted", _job("data_unsorted", "FAILED")),
+    Scenario("train-v1", _job("train_v1", "FAILED")),
+    Scenario("train-bad-shard", _job("train_bad_shard", "FAILED")),
+    Scenario("train-gives-up", _job("train_gives_up", "FAILED")),
+    Scenario("tune-missing-metric", _job("tune_missing_metric", "FAILED")),
+    Scenario("tune-classic", _job("tune_classic", "FAILED")),
+    Scenario("serve-no-gpu", _job("serve_no_gpu", "FAILED", before="timeout 50 ")),
+    Scenario("serve-handle", _job("serve_handle", "FAILED")),
+    Scenario("serve-refusing", _job("serve_refusing", "SUCCEEDED")),
+    Scenario("rllib-tuned", _job("rllib_tuned", "FAILED")),
+    Scenario("rllib-unknown-env", _job("rllib_unknown_env", "FAILED")),
+)
+"""Written when all of the above had been written, to see what else people do."""
+
 _ALSO_252 = (
     *("one-of-many", "nested-queries", "named-trainer", "native-crash", "fan-out"),
     *("data-bad-record", "data-dying-mapper", "train-diverged", "train-killed-worker"),
@@ -199,7 +231,7 @@ _ALSO_252 = (
 )
 """Recorded with an older Ray too: it sends no events about workers, and no ranges of logs."""
 
-_LATEST = (*_CORE, *_LIBRARIES, *_AFTERWARDS)
+_LATEST = (*_CORE, *_LIBRARIES, *_AFTERWARDS, *_ELSE)
 SCENARIOS = (
     *_LATEST,
     *(replace(one, name=f"{one.name}-ray252", version=RAY_252) for one in _LATEST if one.name in _ALSO_252),

@@ -92,6 +92,34 @@ async def test_a_driver_that_reads_what_was_never_made_leads_to_what_ray_kept_fr
     assert [step.text for step in report.steps][-2:] == ["the driver got KeyError at main.py:9", STEP_OF_END]
 
 
+CORE = (
+    'Traceback (most recent call last):\n  File "/app/core.py", line 12, in load\n'
+    "    raise ValueError(40)\nValueError: 40 layers\n"
+)
+POINTER = "RuntimeError: Engine core initialization failed. See root cause above."
+START = f'Traceback (most recent call last):\n  File "/app/main.py", line 9, in <module>\n    start()\n{POINTER}\n'
+
+
+@pytest.mark.parametrize("relay", ["", "(EngineCore pid=9) "])
+async def test_a_driver_that_only_says_where_to_look_leads_to_what_is_there(relay: str, tmp_path: Path) -> None:
+    core = "".join(f"{relay}{line}\n" for line in CORE.splitlines())
+    report = await report_of(tmp_path, [], jobs=[ended(f"{core}{START}")])
+    assert first(report) == ("relayed_exception", Confidence.LIKELY, True)
+    assert report.headline is not None
+    assert report.headline.where is not None
+    assert (report.headline.text, report.headline.where.text) == ("ValueError: 40 layers", "core.py:12")
+    assert report.headline.then == POINTER
+
+
+async def test_what_a_command_of_the_driver_wrote_is_the_next_sentence(tmp_path: Path) -> None:
+    error = "subprocess.CalledProcessError: Command '['gzip', 'a.gz']' returned non-zero exit status 1."
+    words = f'gzip: a.gz: not in gzip format\nTraceback (most recent call last):\n  File "/a.py", line 2, in x\n{error}'
+    report = await report_of(tmp_path, [], jobs=[ended(words)])
+    assert report.headline is not None
+    assert report.headline.text == error
+    assert report.headline.then == "the command had written: gzip: a.gz: not in gzip format"
+
+
 STEP_OF_END = "job nightly FAILED, exit code 1"
 OWN_ENDS = {
     "a driver that gives up in words of its own": (WITHIN_TUNE, MISSING.replace("print(", "raise KeyError("), 10),

@@ -32,6 +32,11 @@ from raykeeper.history.report.naming import called, phrase, ranks_in, short
             "actor x_0:3 (WorkerDict) in WorkerDict.run",
         ),
         ("ImplicitFunc.train", {"class_name": "ImplicitFunc", "repr_name": "objective"}, "Ray Tune trial of objective"),
+        (
+            "ResourceTrainable.__init__",
+            {"class_name": "with_resources.<locals>.ResourceTrainable", "repr_name": "Experiment"},
+            "Ray Tune trial of Experiment",
+        ),
         ("ServeReplica:chat:Model.handle_request", {}, "Ray Serve deployment Model of application chat"),
         ("RayTrainWorker.run", {"class_name": "RayTrainWorker", "rank": "3"}, "Ray Train rank 3"),
         ("", {}, "task of no name"),

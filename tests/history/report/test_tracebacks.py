@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from raykeeper.history.report.excerpts import traceback_excerpt
-from raykeeper.history.report.last_words import last_words
+from raykeeper.history.report.last_words import actor_in, last_words
 from raykeeper.history.report.model import LineKind, LogSlice
 from raykeeper.history.report.rules.drivers import DriverEnd, told_by_message
 from raykeeper.history.report.tracebacks import crash_frame, folded, tracebacks_in, user_location
@@ -54,6 +56,25 @@ def meant(text: str) -> tuple[str, str]:
             "loss.py:40",
         ),
         (
+            "2026-01-01 12:00:00.0 | ERROR | __main__:<module>:9 - caught\n"
+            + HEADER
+            + "\n> "
+            + f"{OWN.strip()}\n    └ <function main at 0x7f>\n\n{DEEPER}\nKeyError: 'x'\n",
+            "KeyError: 'x'",
+            "loss.py:40",
+        ),
+        (
+            f"{HEADER}{OWN}torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
+            f"-- Process 1 terminated with the following error:\n{HEADER}{DEEPER}ValueError: bad rank\n",
+            "ValueError: bad rank",
+            "loss.py:40",
+        ),
+        (
+            "starting\n" + json.dumps({"level": "error", "exc": f"{HEADER}{OWN}{DEEPER}KeyError: 'x'"}) + "\nleaving",
+            "KeyError: 'x'",
+            "loss.py:40",
+        ),
+        (
             f"{HEADER}{SERVE}RuntimeError: {HEADER}{SERVE}{DEEPER}FileNotFoundError: weights\nINFO next entry",
             "FileNotFoundError: weights",
             "loss.py:40",
@@ -98,6 +119,9 @@ def meant(text: str) -> tuple[str, str]:
         "an exception raised from another is the user's own",
         "wrapped by Ray Data",
         "wrapped by Ray Train, in its message",
+        "as loguru writes it",
+        "of a process that torch started",
+        "in a log of JSON",
         "within the message of another",
         "of a group",
         "raised again in another process: where it came from",
@@ -248,6 +272,11 @@ def test_a_crash_is_traced_to_the_line_that_the_users_code_was_at() -> None:
     assert frame.location.text == "decode.py:10"
     found = last_words((LogSlice("node", "worker-1.err", f"bad frame\n{DUMP}"),))
     assert (found.text, found.where and found.where.text) == ("bad frame", "decode.py:10")
+
+
+def test_an_actor_says_in_its_log_what_it_is_called() -> None:
+    assert actor_in(":job_id:01\n:actor_name:ImplicitFunc\n:actor_name:objective\nstep 1\n") == "objective"
+    assert actor_in("actor_name: x\n") == ""
 
 
 def test_a_process_without_logs_had_no_last_words() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from raykeeper.history.entities.job import Job
 from raykeeper.history.report.causes import explain_all
-from raykeeper.history.report.input import Capacity, Ending, ReportInput, Waiting, capacity_of, in_words
+from raykeeper.history.report.input import Capacity, Ending, ReportInput, UnmadeGroup, Waiting, capacity_of, in_words
 from raykeeper.history.report.make import parse_unmade
 from raykeeper.history.report.model import Confidence, Outcome, Report
 from raykeeper.history.report.shape import job_outcome
@@ -195,3 +195,10 @@ async def test_a_job_at_work_whose_tasks_failed_for_good_has_not_failed_yet(tmp_
     events = failed(1, "TASK_EXECUTION_EXCEPTION", traceback_of("step", "ValueError: boom"))
     report = await report_of(tmp_path, events, jobs=[a_job("RUNNING", end_time=None)])
     assert (report.outcome, first(report)[0]) == (Outcome.FAILING, "raised_exception")
+
+
+def test_equal_bundles_of_a_placement_group_are_counted() -> None:
+    gpu, cpus = {"GPU": 1.0}, {"CPU": 8.0}
+    assert UnmadeGroup("g", "01", (gpu, gpu, cpus, gpu)).asked == "3 x GPU 1; CPU 8"
+    several = tuple({"CPU": float(number)} for number in range(1, 6))
+    assert UnmadeGroup("g", "01", several).asked == "CPU 1; CPU 2; CPU 3; and 2 more"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from raykeeper.history.report.failures import FailedAttempt, with_told_actor
 from raykeeper.history.report.fingerprint import ARGUMENT_MARK, headline, innermost_function
 from raykeeper.history.report.model import Confidence, Outcome, Report
 from raykeeper.history.report.rules.memory import memory_words
@@ -188,6 +189,44 @@ def test_the_headline_is_the_exception_also_where_frames_are_missing(message: st
     assert headline(message) == line
 
 
+IN_DATA = "site-packages/ray/data/_internal/planner/plan_udf_map_op.py"
+WRAPPED = (
+    f'  File "/env/lib/python3.11/{IN_DATA}", line 400, in _wrapped_udf_map_fn\n    _try_wrap_udf_exception(e)\n'
+    f'  File "/env/lib/python3.11/{IN_DATA}", line 416, in _try_wrap_udf_exception\n'
+    '    raise UserCodeException("UDF failed to process a data block.") from e\n'
+    "ray.exceptions.UserCodeException: UDF failed to process a data block."
+)
+
+
+async def test_an_error_of_which_ray_2_52_kept_the_end_is_whole_in_the_drivers_words(tmp_path: Path) -> None:
+    whole = (
+        f'Traceback (most recent call last):\n  File "/env/site-packages/ray/a.py", line 1, in get\n    raise value\n'
+        f"ray.exceptions.RayTaskError(UserCodeException): ray::Map(parse)() {AT}\n"
+        f'  File "/app/etl.py", line 14, in parse\n    float(text)\nValueError: no number\n\n{CHAINS[0]}\n\n'
+        f"ray::Map(parse)() {AT}\n{WRAPPED}"
+    )
+    kept = failed(1, RAISED, f"User exception:\nrow = fn(row)\n      ^^^^^^^\n{WRAPPED}", name="Map(parse)")
+    report = await report_of(
+        tmp_path, kept, jobs=[a_job("FAILED", driver_exit_code=1, message=f"exit code 1\n{whole}")]
+    )
+    assert report.headline is not None
+    assert report.headline.where is not None
+    assert (report.headline.text, report.headline.where.text) == ("ValueError: no number", "etl.py:14")
+
+
+def test_an_actor_that_no_event_told_of_is_known_by_rays_exception() -> None:
+    told = (
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+        f"\tclass_name: Trainer\n\tactor_id: {ACTOR}\n\tpid: 727\n\tname: trainer-2\n\tnamespace: x\n\tip: 10.0.0.9\n"
+        "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR\n"
+    )
+    known = with_told_actor(FailedAttempt("t", 0, actor_id=ACTOR), told)
+    assert (known.class_name, known.actor_name, known.pid) == ("Trainer", "trainer-2", 727)
+    assert known.actor_end["reason"] == "WORKER_DIED"
+    assert with_told_actor(FailedAttempt("t", 0, actor_id="ab"), told).class_name is None
+    assert with_told_actor(FailedAttempt("t", 0, actor_id=ACTOR, class_name="Own"), told).class_name == "Own"
+
+
 async def test_tries_of_one_task_that_crash_in_other_words_are_one_cause(tmp_path: Path) -> None:
     events = [worker_died("SYSTEM_ERROR", "End of file.", 4), worker_died("SYSTEM_ERROR", "reset", 8, "ab" * 28)]
     events += failed(1, "WORKER_DIED", "", seconds=5)
@@ -226,6 +265,17 @@ async def test_an_actor_that_ended_itself_was_asked_to(tmp_path: Path) -> None:
     ]
     report = await report_of(tmp_path, events, jobs=[a_job()])
     assert (report.outcome, [cause.rule for cause in report.causes]) == (Outcome.OK, ["ended_actor"])
+
+
+@pytest.mark.parametrize(("seconds", "rule"), [(20, "ended_actor"), (5, "crashed_worker")])
+async def test_a_call_that_lost_its_actor_when_that_was_killed_did_not_crash(
+    seconds: int, rule: str, tmp_path: Path
+) -> None:
+    killed = {"actorDiedErrorContext": {"reason": "RAY_KILL", "errorMessage": "it was killed by `ray.kill`"}}
+    error = {"errorType": "ACTOR_UNAVAILABLE", "errorMessage": "The actor is temporarily unavailable"}
+    events = [*actor_died(killed, 20), *method(actor_task(1), "inc", error, seconds, worker=WORKER)]
+    report = await report_of(tmp_path, events, jobs=[a_job()])
+    assert [cause.rule for cause in report.causes] == [rule]
 
 
 async def test_an_actor_whose_process_died_in_its_constructor_did_not_wait_for_resources(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -92,6 +93,32 @@ class FailedAttempt:
         """Ray's `actorDiedErrorContext`: reason and message of its actor's death; empty where there is none."""
         context = self.actor_death.get("actorDiedErrorContext")
         return context if isinstance(context, dict) else {}
+
+
+_TOLD_ACTOR = re.compile(
+    r"class_name: (?P<class_name>\S+)\n\s*actor_id: (?P<actor_id>[0-9a-f]+)\n(?:\s*pid: (?P<pid>\d+)\n)?"
+    r"(?:\s*name: (?P<name>[^\n]*)\n)?(?:\s*namespace: [^\n]*\n)?(?:\s*ip: \S+\n)?(?P<said>The actor is dead [^\n]*)?"
+)
+"""How Ray's exception tells of an actor that died."""
+_WORKER_HAS_DIED = "its worker process has died"
+
+
+def with_told_actor(first: FailedAttempt, words: str) -> FailedAttempt:
+    """With what Ray's exception in a driver's words tells of its actor, where no event did."""
+    if not first.actor_id or first.class_name:
+        return first
+    told = next((one for one in _TOLD_ACTOR.finditer(words) if one["actor_id"] == first.actor_id), None)
+    if told is None:
+        return first
+    said = told["said"] or first.message
+    end = {"reason": WORKER_DIED if _WORKER_HAS_DIED in said else "", "errorMessage": said}
+    return replace(
+        first,
+        class_name=told["class_name"],
+        actor_name=(told["name"] or "").strip(),
+        pid=int(told["pid"]) if told["pid"] else first.pid,
+        actor_death=first.actor_death or {"actorDiedErrorContext": end},
+    )
 
 
 @dataclass(frozen=True)

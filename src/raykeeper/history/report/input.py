@@ -4,6 +4,7 @@ Pure data.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -120,9 +121,11 @@ class UnmadeGroup:
 
     @property
     def asked(self) -> str:
-        """What its bundles asked for, in words."""
-        more = f"; and {len(self.bundles) - _BUNDLES_SHOWN} more" if len(self.bundles) > _BUNDLES_SHOWN else ""
-        return "; ".join(map(in_words, self.bundles[:_BUNDLES_SHOWN])) + more
+        """What its bundles asked for, in words: `4 x GPU 1; CPU 8`."""
+        kinds = Counter(map(in_words, self.bundles))
+        shown = [f"{number} x {words}" if number > 1 else words for words, number in kinds.items()]
+        more = f"; and {len(shown) - _BUNDLES_SHOWN} more" if len(shown) > _BUNDLES_SHOWN else ""
+        return "; ".join(shown[:_BUNDLES_SHOWN]) + more
 
     def shortage(self, capacity: Capacity) -> str:
         """What no node had enough of for one of its bundles."""

@@ -31,6 +31,7 @@ _TROUBLE = re.compile(
 )
 MARKER = re.compile(r":(?:job_id|actor_name|task_name):")
 """Lines by which Ray's log monitor knows whose output follows; its own pages hide them too."""
+_ACTOR = re.compile(r"^:actor_name:(?P<name>.+)$", re.MULTILINE)
 _PROGRESS = re.compile(
     r"\d+%\||\bit/s\b|\d+(?:\.\d+)?%|^\s*(?:epoch|step|iter\w*|batch|load\w*|download\w*|start\w*|finish\w*|done)\b",
     re.IGNORECASE,
@@ -145,6 +146,12 @@ def without_markers(log: LogSlice) -> LogSlice:
     """Without the lines by which Ray knows whose output follows."""
     lines = log.text.splitlines(keepends=True)
     return replace(log, text="".join(line for line in lines if not MARKER.match(line)))
+
+
+def actor_in(text: str) -> str:
+    """What the actor that wrote it called itself last; empty where no line says so."""
+    names = [found["name"].strip() for found in _ACTOR.finditer(text)]
+    return names[-1] if names else ""
 
 
 def _is_own(line: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from raykeeper.history.entities.log_files import FoundLog, find_log
@@ -12,7 +12,7 @@ from raykeeper.history.logs.query import LogQuery, Suffix
 from raykeeper.history.logs.store import LogStore
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.failures import FailedAttempt
-from raykeeper.history.report.last_words import without_markers
+from raykeeper.history.report.last_words import actor_in, without_markers
 from raykeeper.history.report.model import LogSlice
 from raykeeper.history.text import without_ansi
 from raykeeper.layout.logs import StoredLog
@@ -23,6 +23,7 @@ LINES = 60
 DRIVER_LINES = 500
 """Of a driver: its traceback, and what Ray relayed of others before and behind it."""
 _BYTES_LIMIT, _DRIVER_BYTES_LIMIT = 16 * 1024, 128 * 1024
+_HEAD_BYTES = 4096
 _NUMBERED_BYTES = 4 << 20
 """Of a file before its last lines: they are numbered where no more than this has to be counted."""
 _LIBRARY_FILES = 500
@@ -33,8 +34,9 @@ _SUFFIXES: tuple[Suffix, ...] = ("out", "err")
 async def log_slices(context: SessionContext, failed: FailedAttempt) -> tuple[LogSlice, ...]:
     """The end of what the attempt wrote; where nobody knows which part that is, of what its worker wrote."""
     slices = []
+    nodes = [] if failed.node_id or not failed.pid else await context.logs.node_ids(context.session.id)
     for suffix in _SUFFIXES:
-        for query in _queries(failed, suffix):
+        for query in (*_queries(failed, suffix), *_queries_anywhere(failed, nodes, suffix)):
             found = await _find(context, query)
             if found is not None:
                 slices.append(await _last_lines(context.logs, found))
@@ -47,6 +49,17 @@ async def worker_logs(context: SessionContext, node_id: str, pid: int) -> tuple[
     found = [await _find(context, LogQuery(node_id=node_id, pid=pid, suffix=suffix)) for suffix in _SUFFIXES]
     slices = [await _last_lines(context.logs, one) for one in found if one is not None]
     return tuple(one for one in slices if without_markers(one).text.strip())
+
+
+async def actor_name(context: SessionContext, failed: FailedAttempt) -> str:
+    """What the actor called itself in the first lines of its log; empty where it did not."""
+    nodes = await context.logs.node_ids(context.session.id)
+    for node_id in [failed.node_id] if failed.node_id else nodes if len(nodes) == 1 else []:
+        found = await _find(context, LogQuery(node_id=node_id, pid=failed.pid, suffix="err")) if failed.pid else None
+        if found is not None:
+            head = context.logs.reader.stream(found.stored, 0, min(_HEAD_BYTES, found.stored.size))
+            return actor_in(b"".join([piece async for piece in head]).decode(errors="replace"))
+    return ""
 
 
 async def driver_log(context: SessionContext, submission_id: str) -> LogSlice | None:
@@ -105,6 +118,12 @@ def _queries(failed: FailedAttempt, suffix: Suffix) -> Iterator[LogQuery]:
         yield LogQuery(node_id=failed.node_id, pid=failed.pid, suffix=suffix)
     if failed.actor_id:
         yield LogQuery(actor_id=failed.actor_id, suffix=suffix)
+
+
+def _queries_anywhere(failed: FailedAttempt, nodes: Sequence[str], suffix: Suffix) -> Iterator[LogQuery]:
+    """By the process alone, where nobody knows its node and there is but one."""
+    if len(nodes) == 1:
+        yield LogQuery(node_id=nodes[0], pid=failed.pid, suffix=suffix)
 
 
 async def _find(context: SessionContext, query: LogQuery) -> FoundLog | None:

@@ -14,16 +14,23 @@ from raykeeper.history.entities.polled import polled_rows
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.report.causes import explain_all
 from raykeeper.history.report.deaths import read_deaths
-from raykeeper.history.report.failures import AttemptKey, FailedAttempt, FailureSet, failed_attempt, failure_sets
-from raykeeper.history.report.fingerprint import CUT
+from raykeeper.history.report.failures import (
+    AttemptKey,
+    FailedAttempt,
+    FailureSet,
+    failed_attempt,
+    failure_sets,
+    with_told_actor,
+)
+from raykeeper.history.report.fingerprint import CUT, is_end_alone
 from raykeeper.history.report.input import Capacity, Ending, Kubernetes, ReportInput, UnmadeGroup, Waiting, capacity_of
-from raykeeper.history.report.log_excerpts import data_texts, driver_log, log_slices
+from raykeeper.history.report.log_excerpts import actor_name, data_texts, driver_log, log_slices
 from raykeeper.history.report.model import (
     JobOutcome,
     Report,
     Unknown,
 )
-from raykeeper.history.report.naming import TRAIN_CLASS, ranks_in
+from raykeeper.history.report.naming import TRAIN_CLASS, TUNE_CLASSES, plain, ranks_in
 from raykeeper.history.report.pod_failures import pod_failures_of
 from raykeeper.history.report.rules.drivers import told_by_message, with_whole_words
 from raykeeper.history.report.serve_logs import read_serve
@@ -235,11 +242,22 @@ async def _failure_sets(context: SessionContext, scope: Scope, ranks: Mapping[in
     rows = await context.rows(FIRST_FAILURES, {"task_ids": ids, "message_limit": _MESSAGE_CHARS, "cut": CUT})
     firsts = {_key(attempt): attempt for attempt in map(failed_attempt, rows)}
     told = [replace(one, first=_known(firsts.get(_key(one.first), one.first), ranks)) for one in sets]
-    texts = await data_texts(context) if any(is_wrapper(one.words) for one in told) else []
-    whole = [with_whole_words(one, scope.jobs, texts) for one in told]
+    is_cut = any(is_wrapper(one.words) or is_end_alone(one.first.message) for one in told)
+    texts = await data_texts(context) if is_cut else []
+    drivers = "\n".join(job.log.text for job in scope.jobs if job.log)
+    known = [replace(one, first=with_told_actor(one.first, drivers)) for one in told]
+    whole = [with_whole_words(one, scope.jobs, texts) for one in known]
     logs = [await log_slices(context, one.first) for one in whole[:_LOGS_LIMIT]]
     with_logs = [replace(one, first=replace(one.first, logs=found)) for one, found in zip(whole, logs, strict=False)]
-    return [*with_logs, *whole[_LOGS_LIMIT:]]
+    named = [replace(one, first=await _with_trainable(context, one.first)) for one in with_logs]
+    return [*named, *whole[_LOGS_LIMIT:]]
+
+
+async def _with_trainable(context: SessionContext, first: FailedAttempt) -> FailedAttempt:
+    """With the name of what Ray Tune trains; where it never came to be, the one that its process wrote down."""
+    if plain(first.class_name or "") not in TUNE_CLASSES or first.repr_name:
+        return first
+    return replace(first, repr_name=await actor_name(context, first))
 
 
 def _known(first: FailedAttempt, ranks: Mapping[int, str]) -> FailedAttempt:

@@ -11,8 +11,8 @@ from raykeeper.history.report.model import Who, WhoKind
 _DATA_WORKER = re.compile(r"_?MapWorker\((?P<operator>.+)\)(?:\.\w+)?")
 _SERVE_CLASS = re.compile(r"ServeReplica:(?P<app>[^:]*):(?P<deployment>[^.]+)(?:\.\w+)?")
 _SERVE_NAME = re.compile(r"SERVE_REPLICA::(?:(?P<app>[^#]*)#)?(?P<deployment>[^#]+)#(?P<replica>[^#]+)")
-_TUNE_CLASS = "ImplicitFunc"
-"""What Ray Tune makes of a function that it trains."""
+TUNE_CLASSES = ("ImplicitFunc", "ResourceTrainable")
+"""What Ray Tune makes of a function that it trains, and of whatever was given resources."""
 TRAIN_CLASS = "RayTrainWorker"
 """In which ranks of Ray Train run."""
 _DATA_TASKS = ("_map_task", "_split_single_block", "_split_at_indices", "_get_metadata", "_execute_read_task_split")
@@ -59,7 +59,7 @@ def called(
     if found := _SERVE_CLASS.fullmatch(class_name or function):
         return deployment(found["deployment"], found["app"])
     class_ = class_name or function.rpartition(".")[0]
-    if class_ == _TUNE_CLASS and repr_name:
+    if plain(class_) in TUNE_CLASSES and repr_name:
         return Who(WhoKind.TRIAL, repr_name)
     if function.rpartition(".")[2].startswith(_DATA_TASKS) and name and name != function:
         return Who(WhoKind.OPERATOR, name)

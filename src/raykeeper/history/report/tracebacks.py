@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from raykeeper.history.report.model import CodeLocation
 from raykeeper.history.text import counted, without_ansi
 
 HEADER = "Traceback (most recent call last):"
 FRAMES_LIMIT = 200
 """Of one exception, its first and last together: a recursion has a thousand equal ones."""
-_FRAME = re.compile(r'\s*File "(?P<path>[^"\n]+)", line (?P<line>\d+),?(?: in (?P<function>.*))?$')
+_FRAME = re.compile(r'(?:>\s*|\s*)File "(?P<path>[^"\n]+)", line (?P<line>\d+),?(?: in (?P<function>.*))?$')
 _BOXED = re.compile(r"[│|] (?P<path>/\S+\.py):(?P<line>\d+) in (?P<function>\S+)")
 """A frame as rich draws it."""
 _CALL = re.compile(r"(?P<error>\S.*?[:,] )?ray::(?P<call>.+?)(?:\(\))? \(pid=\d+")
@@ -151,11 +153,11 @@ class Traceback:
 
 
 _WRAPPERS = re.compile(
-    r"(?:ray\.[\w.]+\.)?(?:RayData)?UserCodeException\b|(?:ray\.exceptions\.)?RayTaskError\b"
+    r"(?:ray\.[\w.]+\.)?(?:RayData)?UserCodeException\b|(?:ray\.exceptions\.)?(?:RayTaskError|UnserializableException)\b"
     r"|(?:ray\.[\w.]+\.)?(?:WorkerGroupError|ControllerError|TrainingFailedError|UserExceptionWithTraceback"
     r"|WorkerHealthCheckFailedError|TuneError|_Tune\w+Error)\b"
     r"|(?:\w+\.)*(?:Base)?ExceptionGroup\b|(?:\w+\.)*_?RemoteTraceback\b|(?:tenacity\.)?RetryError\b"
-    r"|(?:concurrent\.futures\.process\.)?BrokenProcessPool\b"
+    r"|(?:concurrent\.futures\.process\.)?BrokenProcessPool\b|(?:\w+\.)*ProcessRaisedException\b"
 )
 """They are raised from whatever a user's function raised, which is what the user looks for."""
 
@@ -208,6 +210,9 @@ class _Reader:
         self._last_line = ""
 
     def take(self, number: int, line: str) -> None:
+        if written := _written_as_json(line):
+            self._take_whole(number, written)
+            return
         bare = _without_edge(line)
         if not bare.strip():
             return
@@ -231,6 +236,12 @@ class _Reader:
     def end(self) -> list[Traceback]:
         self._close()
         return self.found
+
+    def _take_whole(self, number: int, text: str) -> None:
+        """Tracebacks that stand in one line."""
+        self._close()
+        for trace in tracebacks_in(text):
+            self.found.append(Traceback(tuple(replace(one, first=number, last=number) for one in trace.raised)))
 
     def _is_unsaid(self, number: int) -> bool:
         """Whether the first line of an exception announces the next: `Error(s) in loading state_dict for Net:`."""
@@ -297,6 +308,17 @@ def tracebacks_in(text: str) -> list[Traceback]:
     for number, line in enumerate(bare_lines(without_ansi(text).split("\n"))):
         reader.take(number, line)
     return reader.end()
+
+
+def _written_as_json(line: str) -> str:
+    """The text with a traceback in an entry of a log that is JSON; empty for any other line."""
+    if not line.startswith("{") or HEADER not in line:
+        return ""
+    try:
+        entry = msgspec.json.decode(line, type=dict[str, object])
+    except msgspec.DecodeError:
+        return ""
+    return next((text for text in entry.values() if isinstance(text, str) and HEADER in text), "")
 
 
 def bare_lines(lines: Iterable[str]) -> Iterator[str]:

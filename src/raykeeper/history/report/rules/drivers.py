@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from raykeeper.history.report.failures import FailureSet
-from raykeeper.history.report.fingerprint import USER_MARK, Wrapping, digest, headline, title_of
+from raykeeper.history.report.fingerprint import USER_MARK, Wrapping, digest, headline, is_end_alone, title_of
 from raykeeper.history.report.model import JobOutcome
 from raykeeper.history.report.tracebacks import (
     Frame,
@@ -83,10 +83,12 @@ _CALL = re.compile(r"\(pid=\d+, ip=[^\n]*\)(?=\n)")
 """Which process of a task an error is about, as Ray writes it above the frames."""
 _FOLLOWED_BY = re.compile(r"\n\n(?:The above exception was|During handling of|Traceback )")
 _END_CHARS = 300
+_KEPT_CHARS = 100
+"""Of an error, to tell it from others by its end."""
 _OF_RAY = re.compile(r"^Running entrypoint for job |^\d{4}-\d\d-\d\d .*\bINFO\b|^INFO \d{4}-\d\d-\d\d ")
 """What Ray itself writes into a driver's log when all is well."""
-_DRAWN = re.compile(r"^[\s│╭╰├─╮╯┤|+=-]*$|^[│|].*[│|]\s*$")
-"""Tables, which libraries print for people."""
+_DRAWN = re.compile(r"^[\s│╭╰├─╮╯┤|+=-]*$|^[│|].*[│|]\s*$|^={3,} .* ={3,}$")
+"""Tables and rules, which libraries print for people."""
 _LEAST_CHARS = 8  # shorter words may stand in any log
 
 
@@ -122,11 +124,20 @@ class DriverEnd:
         return "\n".join(line for _, line in self._parted[0])
 
     @cached_property
-    def fatal(self) -> Traceback | None:
-        """The traceback that it ended by: its last, but for those of what nobody waits for."""
+    def _tracebacks(self) -> list[Traceback]:
+        """Of its own lines, but for those of what nobody waits for."""
         words = self.own.partition("\n")[2] if self.own.startswith(_HEADING) else self.own
-        found = [one for one in tracebacks_in(words) if not one.is_noise]
-        return found[-1] if found else None
+        return [one for one in tracebacks_in(words) if not one.is_noise]
+
+    @property
+    def fatal(self) -> Traceback | None:
+        """The traceback that it ended by: its last."""
+        return self._tracebacks[-1] if self._tracebacks else None
+
+    @property
+    def earlier(self) -> list[Traceback]:
+        """Those before it that came through the user's code."""
+        return [one for one in self._tracebacks[:-1] if one.users.users_frame is not None]
 
     @property
     def raised(self) -> str:
@@ -181,16 +192,31 @@ def driver_end(job: JobOutcome) -> DriverEnd:
 
 def with_whole_words(one: FailureSet, jobs: Iterable[JobOutcome], texts: Iterable[str] = ()) -> FailureSet:
     """With the whole of its first error where a driver or a log has it: Ray keeps the last 500 characters alone."""
-    calls = _CALL.findall(one.first.message)
-    if not calls or one.wrapping is not Wrapping.OWN or user_location(one.first.message):
+    if one.wrapping is not Wrapping.OWN or user_location(one.first.message):
         return one
+    calls = _CALL.findall(one.first.message)
     drivers = (driver_end(job).own for job in jobs if is_of_job(one, job))
     for words in (*drivers, *texts):
-        _, mark, rest = words.partition(calls[-1])
-        trace = _FOLLOWED_BY.split(f"{calls[-1]}{rest}", maxsplit=1)[0]
-        if mark and user_location(trace) and (is_wrapper(headline(one.first.message)) or one.words in trace):
+        trace = _of_call(words, calls[-1]) if calls else _ending_so(words, one.first.message)
+        is_telling = user_location(trace) and (is_wrapper(headline(one.first.message)) or one.words in trace)
+        if is_telling or (trace and is_end_alone(one.first.message)):
             return replace(one, first=replace(one.first, message=f"{trace.rstrip()}\n"))
     return one
+
+
+def _of_call(words: str, call: str) -> str:
+    """The error of that call, by the process that is named above its frames; empty where it is not there."""
+    _, mark, rest = words.partition(call)
+    return _FOLLOWED_BY.split(f"{call}{rest}", maxsplit=1)[0] if mark else ""
+
+
+def _ending_so(words: str, message: str) -> str:
+    """The error of a call whose last lines are those of the message; empty where it is not there."""
+    kept = message.partition(f"{USER_MARK}\n")[2].partition("\n")[2].strip()[-_END_CHARS:]
+    place = words.find(kept) if len(kept) >= _KEPT_CHARS else -1
+    told = words[: place + len(kept)] if place >= 0 else ""
+    called = [raised for trace in tracebacks_in(told)[-1:] for raised in trace.raised if raised.call]
+    return "\n".join(told.split("\n")[called[0].first :]) if called else ""
 
 
 def told_by_message(message: str) -> str:

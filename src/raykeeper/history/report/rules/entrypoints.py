@@ -35,10 +35,12 @@ from raykeeper.history.report.rules.drivers import (
     is_of_job,
     named_in,
 )
+from raykeeper.history.report.rules.infrastructure import OF_WORKER_LOSS
 from raykeeper.history.report.rules.intended import CANCELLED, were_open_at_end
-from raykeeper.history.report.rules.start import NAMED, UNNAMED, at
+from raykeeper.history.report.rules.start import NAMED, POINTED, UNNAMED, at
 from raykeeper.history.report.rules.table import explain
 from raykeeper.history.report.tracebacks import Raised, folded, is_wrapper
+from raykeeper.history.report.written_before import is_of_command, points_elsewhere
 from raykeeper.history.text import counted, end_of, shortened
 from raykeeper.times import to_ns
 
@@ -118,12 +120,16 @@ def dead_process_of_job(job: JobOutcome, report_input: ReportInput) -> Explanati
 
 
 def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
-    """A library of Ray's gave up with words of its own, after Ray had relayed what the user's code raised."""
+    """A library of Ray's gave up with words of its own, or the driver's own words only say where to look, after Ray
+    had relayed what the user's code raised, or another process had written it.
+    """
     end = driver_end(job)
-    is_given_up = end.fatal is None or end.fatal.users.is_by_library or is_wrapper(end.raised)
-    if job.status != "FAILED" or not is_given_up or not end.relayed:
+    points = points_elsewhere(end.raised)
+    is_given_up = end.fatal is None or end.fatal.users.is_by_library or is_wrapper(end.raised) or points
+    told = [trace for _, trace in end.relayed] or (end.earlier if points else [])
+    if job.status != "FAILED" or not is_given_up or not told:
         return None
-    trace = end.relayed[-1][1]
+    trace = told[-1]
     raised, frame = trace.users, trace.users.users_frame
     where = frame.location if frame else None
     after = f", so that {end.raised}" if end.raised else ""
@@ -131,7 +137,7 @@ def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
     excerpt = _plain_excerpt("traceback that Ray relayed", raised)
     return Explanation(
         shortened(f"{short(who, raised.call)} raised {raised.error}{at(where)}{after}"),
-        Confidence.CONFIRMED if where and end.raised else Confidence.LIKELY,
+        Confidence.CONFIRMED if where and end.raised and not points else Confidence.LIKELY,
         (words_of(job),),
         to_ns(job.ended_at),
         subject=job_name(job),
@@ -140,7 +146,7 @@ def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
         who=who,
         what=phrase(who, raised.call),
         then=shortened(end.raised),
-        basis=NAMED if where else UNNAMED,
+        basis=POINTED if points else NAMED if where else UNNAMED,
         excerpts=(excerpt, *_driver_excerpts(job, end.fatal.last if end.fatal else None)),
     )
 
@@ -239,7 +245,7 @@ def _then(job: JobOutcome, report_input: ReportInput) -> str:
     """What had failed in it for good, counted by kind: mostly why a driver gives up."""
     kinds = lasting_failures(job, report_input)
     if not kinds:
-        return _unmade(job, report_input) or _still_running(job, report_input)
+        return _unmade(job, report_input) or _still_running(job, report_input) or _of_command(driver_end(job))
     names = {short(one.first.who, one.first.function) for one in kinds}
     tasks = counted(sum(one.lost_tasks for one in kinds), f"{next(iter(names))} task" if len(names) == 1 else "task")
     numbers = _by_words(kinds, report_input, with_name=len(names) > 1).most_common()
@@ -253,7 +259,8 @@ def _by_words(kinds: Iterable[FailureSet], report_input: ReportInput, *, with_na
     numbers: Counter[str] = Counter()
     for one in kinds:
         name = f"{short(one.first.who, one.first.function)}: " if with_name else ""
-        numbers[name + (explain(one, report_input)[1].error or one.words)] += one.lost_tasks
+        why = explain(one, report_input)[1]
+        numbers[name + (why.error or (why.title if one.error_type in OF_WORKER_LOSS else one.words))] += one.lost_tasks
     return numbers
 
 
@@ -270,6 +277,12 @@ def _still_running(job: JobOutcome, report_input: ReportInput) -> str:
     cut = [one for one in report_input.sets if is_of_job(one, job) and were_open_at_end(one)]
     names = [f"{short(one.first.who, one.first.function)} ({one.failures:,})" for one in cut[:_KINDS_SHOWN]]
     return f"still running then: {', '.join(names)}" if names else ""
+
+
+def _of_command(end: DriverEnd) -> str:
+    """What was written before a command of the driver's failed."""
+    before = end.fatal.raised[0].heading if end.fatal and is_of_command(end.raised) else ""
+    return before and shortened(f"the command had written: {before}")
 
 
 def _failures_before(job: JobOutcome, report_input: ReportInput) -> Iterator[Evidence]:

@@ -9,9 +9,11 @@ from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.input import Explanation, ReportInput
 from raykeeper.history.report.model import Confidence, Evidence, JobOutcome
 from raykeeper.history.report.rules.start import is_waiting
-from raykeeper.times import from_ns
+from raykeeper.times import NS, from_ns
 
 _JOB_IS_OVER = "job has finished"
+_OF_ENDED_ACTORS = ("ACTOR_DIED", "WORKER_DIED")
+_AT_ONCE_NS = 2 * NS
 _RETURNED = ("requested to be destroyed when it is returned", "receives a SIGTERM")
 """What Ray says of a worker that it ended itself, because the driver that had it was gone."""
 _LEFT = "exit_actor() is called"
@@ -89,7 +91,7 @@ def ended_actor(failed: FailureSet, _: ReportInput) -> Explanation | None:
     """The actor was ended by the program itself; its open calls failed of it."""
     context = failed.first.actor_end
     said = was_asked_for(context)
-    if failed.error_type not in ("ACTOR_DIED", "WORKER_DIED") or not said:
+    if not said or not (failed.error_type in _OF_ENDED_ACTORS or _is_cut_by_end(failed)):
         return None
     words, at = str(context.get("errorMessage", said)), from_ns(failed.first.actor_end_ns)
     evidence = (Evidence("actor", words, at, failed.first.address),)
@@ -103,6 +105,15 @@ def ended_actor(failed: FailureSet, _: ReportInput) -> Explanation | None:
         is_intended=True,
         basis="Ray says how the actor was ended",
     )
+
+
+def _is_cut_by_end(failed: FailureSet) -> bool:
+    """Whether a call lost its actor when that was ended, as far as anybody told. An actor may also have crashed under a
+    call, been started again and been ended much later.
+    """
+    end_ns = failed.first.actor_end_ns
+    is_untold = failed.error_type == "ACTOR_UNAVAILABLE" and failed.first.exit_type is None
+    return is_untold and end_ns is not None and failed.first_ns >= end_ns - _AT_ONCE_NS
 
 
 def was_asked_for(context: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from raykeeper.history.report.input import (
 from raykeeper.history.report.model import CodeLocation, Confidence, Evidence, Excerpt, Who, WhoKind
 from raykeeper.history.report.naming import phrase, short
 from raykeeper.history.report.tracebacks import folded, is_wrapper, tracebacks_in
+from raykeeper.history.report.written_before import WrittenException, exception_above, words_of_command
 from raykeeper.history.text import counted, shortened
 from raykeeper.times import from_ns
 
@@ -157,6 +158,7 @@ def _shortage(wanted: Resources, report_input: ReportInput) -> tuple[Evidence, .
 _RAISED = "TASK_EXECUTION_EXCEPTION"
 NAMED = "the traceback names the line that raised it"
 UNNAMED = "no line of the user's code is known"
+POINTED = "the exception points to it, and it was written before"
 
 
 def raised_exception(failed: FailureSet, _: ReportInput) -> Explanation | None:
@@ -165,7 +167,10 @@ def raised_exception(failed: FailureSet, _: ReportInput) -> Explanation | None:
         return None
     first = failed.first
     where, excerpts = _traced(first)
+    if above := exception_above(failed.words, first.logs):
+        return _written_above(failed, above, excerpts)
     is_named = where is not None and not is_wrapper(failed.words)
+    command = words_of_command(failed.words, first.logs)
     evidence = (Evidence("task", folded(first.message), from_ns(failed.first_ns), first.address),)
     return Explanation(
         f"{short(first.who, first.function)} raised {failed.words}{at(where)}",
@@ -176,8 +181,31 @@ def raised_exception(failed: FailureSet, _: ReportInput) -> Explanation | None:
         where=where,
         who=first.who,
         what=phrase(first.who, first.function),
+        then=command and f"the command had written: {command}",
         basis=NAMED if is_named else UNNAMED,
         excerpts=excerpts,
+    )
+
+
+def _written_above(failed: FailureSet, above: WrittenException, excerpts: tuple[Excerpt, ...]) -> Explanation:
+    """The exception points to another one, which a process had written before."""
+    first, raised = failed.first, above.raised
+    frame = raised.users_frame
+    where = frame.location if frame else None
+    told = Evidence("task", folded(first.message), from_ns(failed.first_ns), first.address)
+    written = Evidence("log", "\n".join(line.text for line in above.excerpt.lines), None, above.excerpt.address)
+    return Explanation(
+        shortened(f"{short(first.who, first.function)} failed of {raised.error}{at(where)}: {failed.words}"),
+        Confidence.LIKELY,
+        (written, told),
+        failed.first_ns,
+        error=shortened(raised.error),
+        where=where,
+        who=first.who,
+        what=phrase(first.who, first.function),
+        then=failed.words,
+        basis=POINTED,
+        excerpts=(above.excerpt, *excerpts),
     )
 
 
