@@ -18,7 +18,8 @@ SAMPLE = 8 * RATE
 
 
 def autoscaled(release: str) -> JSON:
-    return a_cluster(release, enableInTreeAutoscaling=True)
+    """A head alone: Ray's autoscaler ends with a KeyError where the list of groups is left out."""
+    return a_cluster(release, enableInTreeAutoscaling=True, workerGroupSpecs=[])
 
 
 @pytest.fixture
