@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -119,7 +120,7 @@ CLUSTERS = [
         cluster_environment=VARIABLES,
     ),
 ]
-EACH = {
+EACH: dict[str, Sequence[Any]] = {
     "toleration": TOLERATIONS,
     "template": TEMPLATES,
     "volume": VOLUMES,

@@ -79,8 +79,8 @@ async def following(plane: ControlPlane, namespace: str) -> AsyncIterator[asynci
     """The command, once the first line was printed."""
     arguments = ("logs", "raycluster/demo", "--follow", "--tail=10", "--namespace", namespace)
     environment = {**os.environ, "KUBECONFIG": str(plane.admin_kubeconfig), "RAYKEEPER_HISTORY_URL": ""}
-    pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-    process = await asyncio.create_subprocess_exec(COMMAND, *arguments, **pipes, env=environment)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(COMMAND, *arguments, stdout=pipe, stderr=pipe, env=environment)
     try:
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_SECONDS)
@@ -97,7 +97,7 @@ async def test_lines_are_printed_as_they_are_written(ray_crds: ControlPlane, nam
         assert process.returncode is None
         kubelet.released.set()
         output, errors = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
-        assert (output, errors, process.returncode) == (b"second line\n", b"", 0)
+        assert (output, errors, await process.wait()) == (b"second line\n", b"", 0)
     assert kubelet.asked == [f"/containerLogs/{namespace}/demo-head/ray-head?follow=true&tailLines=10"]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -64,7 +64,7 @@ class WorkerInProcess:
 
     def __init__(self, worker: IngestWorker) -> None:
         self._worker = worker
-        self._running: asyncio.Future[object] | None = None
+        self._running: asyncio.Future[Any] | None = None
         """What a thread does, also after whoever wanted it was cancelled."""
 
     @classmethod
