@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from bed.kwok import Kwok
 from bed.ports import free_port
 from bed.waiting import wait_until
 from support.operator_processes import OperatorProcess, Operators, operators_of
-from support.webhooks import slow_webhook, webhook_that_is_down
+from support.webhooks import WEBHOOK_TIMEOUT_SECONDS, slow_webhook, webhook_that_is_down
 
 SLOW, QUICK = "slow", "quick"
 WORKERS = 100
 WEBHOOK_SECONDS = 25.0
+SLOW_CLUSTERS = 24
+"""More than there are workers."""
 ASKED_AT_ONCE = 40
 """Pods that are tried in the first seconds of an outage, before pauses grow."""
 
@@ -65,8 +68,8 @@ def condition(plane: ControlPlane, namespace: str, name: str, kind: str) -> dict
     return next((one for one in conditions if one["type"] == kind), None)
 
 
-def leading(operators: Operators) -> OperatorProcess:
-    operator = operators.start()
+def leading(operators: Operators, *flags: str) -> OperatorProcess:
+    operator = operators.start(*flags)
     operator.wait_for("leading")
     return operator
 
@@ -93,6 +96,49 @@ def test_the_lease_is_kept_and_other_clusters_go_on_while_creates_take_25_second
         assert operator.stop() == 0
         assert time.monotonic() - began < WEBHOOK_SECONDS, "it waited for the webhook"
         assert operators.lease("default")["spec"]["holderIdentity"] == ""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What a webhook does to the clusters of its namespace, and how soon those of another are ready all the same."""
+
+    webhook_seconds: float
+    bound_seconds: float
+    flags: tuple[str, ...] = ()
+
+
+USUAL_SECONDS = 5.0
+"""What a cluster without workers takes on a busy machine; on an idle one it is a second."""
+TROUBLES = [
+    pytest.param(Trouble(WEBHOOK_SECONDS, USUAL_SECONDS), id="25 seconds a pod"),
+    pytest.param(Trouble(2 * WEBHOOK_TIMEOUT_SECONDS, USUAL_SECONDS), id="never an answer"),
+    # Each of its passes waits for up to a second, until the slow ones no longer count.
+    pytest.param(Trouble(WEBHOOK_SECONDS, 3 * USUAL_SECONDS, ("--reconcile-concurrency=1",)), id="one worker"),
+]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_many_clusters_that_wait_for_a_webhook_leave_the_workers_to_other_namespaces(
+    plane: ControlPlane, operators: Operators, tmp_path: Path, trouble: Trouble
+) -> None:
+    operator = leading(operators, *trouble.flags)
+    usual = seconds_to_ready(plane, "before")
+    with slow_webhook(plane, SLOW, trouble.webhook_seconds, tmp_path) as webhook:
+        for number in range(SLOW_CLUSTERS):
+            make_cluster(plane, SLOW, f"slow-{number}", WORKERS)
+        wait_until("the first heads are asked about", lambda: webhook.asked)
+        beside = [seconds_to_ready(plane, f"beside-{number}") for number in range(5)]
+        assert operator.line("leadership lost, standing by") is None
+        operator.stop()
+    print(f"ready in {usual:.1f} s usually; beside: {', '.join(f'{seconds:.1f}' for seconds in beside)} s")
+    assert max(beside) < max(2 * usual, trouble.bound_seconds)
+
+
+def seconds_to_ready(plane: ControlPlane, name: str) -> float:
+    began = time.monotonic()
+    make_cluster(plane, QUICK, name)
+    wait_until(f"{name} is ready", lambda: status(plane, QUICK, name).get("state") == "ready")
+    return time.monotonic() - began
 
 
 def test_a_cluster_that_waits_for_a_webhook_that_is_down_says_so_and_goes_on_when_it_is_up(

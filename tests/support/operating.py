@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -89,7 +90,7 @@ class Operator:
             contexts = {name: self._context(kube, one, _metrics()) for name, one in each.items()}
         self.controllers = []
         for row in CONTROLLERS:
-            queue: WorkQueue[ObjectKey] = WorkQueue(row.name, self.metrics, clock)
+            queue: WorkQueue[ObjectKey] = WorkQueue(row.name, self.metrics, clock, namespace_of=attrgetter("namespace"))
             reconciles = {name: row.make(context) for name, context in contexts.items()}
             reconcile = _of_each(reconciles) if each else reconciles[""]
             self._polls.on_change(row.reconciles.kind, queue.add)

@@ -15,6 +15,7 @@ from pathlib import Path
 from bed.control_plane import ControlPlane
 from bed.pki import Authority
 
+WEBHOOK_TIMEOUT_SECONDS = 30  # the longest that Kubernetes allows
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
@@ -86,7 +87,7 @@ def _registered(plane: ControlPlane, namespace: str, url: str, authority: Author
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
-        "timeoutSeconds": 30,
+        "timeoutSeconds": WEBHOOK_TIMEOUT_SECONDS,
         "failurePolicy": "Fail",
     }
     body = {

@@ -175,7 +175,8 @@ class OperatorSettings:
     gates: FeatureGates = field(default_factory=FeatureGates)
     """Features switched on and off (`--feature-gates`)."""
     reconcile_concurrency: int = 16
-    """Objects of a kind reconciled at once (`--reconcile-concurrency`, file `reconcileConcurrency`); 0 means 16."""
+    """Objects of a kind reconciled at once (`--reconcile-concurrency`, file `reconcileConcurrency`); 0 means 16. One
+    that takes longer than a second does not count any more, so that slow webhooks do not stop the others."""
     has_object_metrics: bool = False
     """Serve the kuberay_* metrics about Ray objects (`--enable-metrics`, file `enableMetrics`)."""
     batch_scheduler: str = ""

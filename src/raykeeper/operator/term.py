@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from importlib.metadata import version
+from operator import attrgetter
 
 from raykeeper.api.meta import ObjectKey
 from raykeeper.kube.controllers.controller import Controller, ControllerSettings
@@ -79,11 +80,17 @@ class Term:
 
     def _controller(self, row: ControllerRow) -> Controller[ObjectKey]:
         program = self._program
-        queue: WorkQueue[ObjectKey] = WorkQueue(row.name, program.metrics, program.clock)
+        queue: WorkQueue[ObjectKey] = WorkQueue(
+            row.name,
+            program.metrics,
+            program.clock,
+            workers=program.settings.reconcile_concurrency,
+            namespace_of=attrgetter("namespace"),
+        )
         reconcile = row.make(self._context)
         for watch in row.watches_in(self._context.api_server):
             self._informers.of(watch.kind)  # so that its cache is filled before the first reconcile
-        settings = ControllerSettings(workers=program.settings.reconcile_concurrency, shutdown_seconds=SHUTDOWN_SECONDS)
+        settings = ControllerSettings(shutdown_seconds=SHUTDOWN_SECONDS)
         return Controller(row.name, reconcile, queue, program.metrics, program.clock, settings)
 
     async def _lead(self, lookout: Lookout) -> None:

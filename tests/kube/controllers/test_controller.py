@@ -16,6 +16,7 @@ from raykeeper.backoff import Backoff
 from raykeeper.errors import InvalidSpec, Unavailable
 from raykeeper.kube.controllers.controller import CANCEL_SECONDS, Controller, ControllerSettings
 from raykeeper.kube.controllers.failures import LASTING_SECONDS
+from raykeeper.kube.controllers.passes import QUICK_SECONDS
 from raykeeper.kube.controllers.queue import Priority, WorkQueue
 from raykeeper.kube.controllers.requeue import Requeue
 from raykeeper.kube.errors import Conflict, Forbidden, NotLeading
@@ -26,14 +27,20 @@ from support.conditions import until
 Step = Requeue | BaseException | Callable[[], Awaitable[Requeue]]
 
 
+def namespace_of(key: str) -> str:
+    return key.rpartition("/")[0]
+
+
 class Bench:
     """A controller whose reconcile plays a script per key, then succeeds; on a clock moved by hand."""
 
-    def __init__(self, settings: ControllerSettings) -> None:
+    def __init__(self, workers: int = 1, settings: ControllerSettings | None = None) -> None:
         self.clock = ManualClock()
         self.registry = CollectorRegistry()
         metrics = KubeMetrics(self.registry)
-        self.queue: WorkQueue[str] = WorkQueue("test", metrics, self.clock, Backoff(base=1.0, limit=60.0))
+        self.queue: WorkQueue[str] = WorkQueue(
+            "test", metrics, self.clock, Backoff(base=1.0, limit=60.0), workers=workers, namespace_of=namespace_of
+        )
         self.controller = Controller("test", self._reconcile, self.queue, metrics, self.clock, settings)
         self.scripts: dict[str, list[Step]] = {}
         self.runs: list[str] = []
@@ -57,7 +64,7 @@ class Bench:
 
     async def settled(self) -> None:
         """Return once every key that can run now has run."""
-        await until(lambda: not len(self.queue) and not self.queue._working)
+        await until(lambda: not len(self.queue) and not self.queue.passes)
 
     async def after(self, seconds: float) -> list[str]:
         """The keys that run within the next `seconds`."""
@@ -76,7 +83,7 @@ class Bench:
 async def a_bench(
     workers: int = 2, deadline_seconds: float | None = None, shutdown_seconds: float = 5.0
 ) -> AsyncIterator[Bench]:
-    bench = Bench(ControllerSettings(workers, deadline_seconds, shutdown_seconds))
+    bench = Bench(workers, ControllerSettings(deadline_seconds, shutdown_seconds))
     task = asyncio.create_task(bench.controller.run())
     try:
         yield bench
@@ -94,7 +101,7 @@ def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 
 
 def test_a_controller_that_has_done_nothing_yet_counts_zero_failures() -> None:
-    registry = Bench(ControllerSettings()).registry
+    registry = Bench().registry
     for counter in ("reconcile_errors", "terminal_reconcile_errors", "reconcile_panics"):
         assert registry.get_sample_value(f"controller_runtime_{counter}_total", {"controller": "test"}) == 0
     for result in ("success", "error", "requeue", "requeue_after"):
@@ -267,7 +274,7 @@ async def test_failures_of_parallel_work_are_judged_by_their_members(caplog: pyt
 
 async def test_a_controller_that_does_not_lead_stops_quietly(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    bench = Bench(ControllerSettings(workers=1))
+    bench = Bench()
     bench.script("a", NotLeading("write withheld"))
     bench.script("b")
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -354,6 +361,24 @@ async def test_as_many_keys_are_worked_on_at_once_as_there_are_workers() -> None
         assert bench.metric("controller_runtime_reconcile_time_seconds_count") == 5
 
 
+@pytest.mark.parametrize("workers", [1, 16])
+async def test_reconciles_of_a_namespace_that_all_hang_leave_the_workers_to_the_others(workers: int) -> None:
+    async with a_bench(workers, shutdown_seconds=0.01) as bench:
+        for number in range(200):
+            bench.script(f"bad/{number}", hang)
+        bench.script("good/a")
+        for _ in range(200):
+            bench.clock.advance(QUICK_SECONDS)
+            bench.queue._on_timer()
+            await asyncio.sleep(0)
+        await until(lambda: "good/a" in bench.runs)
+        assert bench.runs.index("good/a") <= workers, "it waits for nobody but those that came before"
+        assert bench.busy == bench.queue.passes.places // 2
+        for number in range(10 * workers):
+            bench.script(f"good/{number}")
+            await until(lambda: bench.runs[-1].startswith("good") and bench.busy == bench.queue.passes.places // 2)
+
+
 async def test_shutdown_lets_running_reconciles_finish_and_starts_no_other() -> None:
     release = asyncio.Event()
     finished = []
@@ -363,7 +388,7 @@ async def test_shutdown_lets_running_reconciles_finish_and_starts_no_other() -> 
         finished.append("a")
         return Requeue.never()
 
-    bench = Bench(ControllerSettings(workers=1, shutdown_seconds=60))
+    bench = Bench(settings=ControllerSettings(shutdown_seconds=60))
     task = asyncio.create_task(bench.controller.run())
     bench.script("a", slow)
     bench.script("b")
@@ -387,7 +412,7 @@ async def test_shutdown_cuts_off_what_takes_too_long(caplog: pytest.LogCaptureFi
 
 
 async def test_a_second_cancellation_ends_the_patience_of_the_first() -> None:
-    bench = Bench(ControllerSettings(workers=1, shutdown_seconds=600))
+    bench = Bench(settings=ControllerSettings(shutdown_seconds=600))
     task = asyncio.create_task(bench.controller.run())
     bench.script("a", hang)
     await until(lambda: bench.busy == 1)
@@ -401,7 +426,7 @@ async def test_a_second_cancellation_ends_the_patience_of_the_first() -> None:
 
 
 async def test_a_controller_is_well_before_it_starts_and_while_it_works_but_not_once_it_ended() -> None:
-    bench = Bench(ControllerSettings(workers=1))
+    bench = Bench()
     assert bench.controller.problem() is None
     task = asyncio.create_task(bench.controller.run())
     bench.script("a", Requeue.never())
@@ -415,7 +440,7 @@ async def test_a_controller_is_well_before_it_starts_and_while_it_works_but_not_
 
 
 async def test_a_worker_that_breaks_takes_the_controller_with_it() -> None:
-    bench = Bench(ControllerSettings(workers=2))
+    bench = Bench(workers=2)
 
     async def break_the_queue() -> Requeue:
         bench.queue.done("a")  # so that the worker's own `done` fails

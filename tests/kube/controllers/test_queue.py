@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,7 @@ from bed.waiting import PATIENCE_SECONDS
 from raykeeper.backoff import Backoff
 from raykeeper.clock import SystemClock
 from raykeeper.kube.controllers.delays import Delays
+from raykeeper.kube.controllers.passes import QUICK_SECONDS
 from raykeeper.kube.controllers.queue import RETRY_BACKOFF, TURN, Priority, QueueShutDown, WorkQueue
 from raykeeper.kube.metrics import KubeMetrics
 from support.clocks import ManualClock
@@ -23,8 +25,16 @@ from support.conditions import until
 NO_JITTER = Backoff(base=1.0, limit=60.0)
 
 
-def a_queue(clock: ManualClock | None = None, registry: CollectorRegistry | None = None) -> WorkQueue[str]:
-    return WorkQueue("test", KubeMetrics(registry or CollectorRegistry()), clock or ManualClock(), NO_JITTER)
+def a_queue(
+    clock: ManualClock | None = None, registry: CollectorRegistry | None = None, workers: int = 100
+) -> WorkQueue[str]:
+    """One whose keys are named as objects are; a key without a slash is of no namespace."""
+    metrics, clock = KubeMetrics(registry or CollectorRegistry()), clock or ManualClock()
+    return WorkQueue("test", metrics, clock, NO_JITTER, workers=workers, namespace_of=namespace_of)
+
+
+def namespace_of(key: str) -> str:
+    return key.rpartition("/")[0]
 
 
 def taken(queue: WorkQueue[str]) -> Iterator[str]:
@@ -145,6 +155,46 @@ def test_depth_is_told_by_priority() -> None:
     labels = {"name": "test", "controller": "test"}
     assert registry.get_sample_value("workqueue_depth", {**labels, "priority": "-100"}) == 1
     assert registry.get_sample_value("workqueue_depth", {**labels, "priority": "0"}) == 0
+
+
+# --- namespaces ------------------------------------------------------------------------------------------------------
+
+
+def test_a_namespace_with_many_keys_does_not_keep_another_waiting() -> None:
+    queue = a_queue()
+    for number in range(1000):
+        queue.add(f"crowd/{number}")
+    queue.add("other/a")
+    assert [queue.get_nowait() for _ in range(3)] == ["crowd/0", "other/a", "crowd/1"]
+
+
+def test_no_more_keys_are_handed_out_than_there_are_workers_until_work_lasts() -> None:
+    clock = ManualClock()
+    queue = a_queue(clock, workers=2)
+    for key in "abcd":
+        queue.add(key)
+    assert [queue.get_nowait(), queue.get_nowait()] == ["a", "b"]
+    with pytest.raises(asyncio.QueueEmpty):
+        queue.get_nowait()
+    queue.done("b")
+    assert queue.get_nowait() == "c"
+    clock.advance(QUICK_SECONDS)
+    assert queue.get_nowait() == "d"
+
+
+def test_keys_of_a_namespace_without_places_do_not_count_as_waiting() -> None:
+    """Else the turns of their priority would be for nobody, or for ever theirs."""
+    clock = ManualClock()
+    queue = a_queue(clock, workers=1)
+    for number in range(100):
+        queue.add(f"bad/{number}", Priority.HIGH)
+        with contextlib.suppress(asyncio.QueueEmpty):
+            queue.get_nowait()
+        clock.advance(QUICK_SECONDS)
+    for number in range(3 * TURN):
+        queue.add(f"good/{number}")
+        assert queue.get_nowait() == f"good/{number}"
+        queue.done(f"good/{number}")
 
 
 # --- waiting ---------------------------------------------------------------------------------------------------------
@@ -319,6 +369,29 @@ async def test_a_cancelled_worker_is_not_called() -> None:
     assert not queue._getters
 
 
+async def test_a_waiting_worker_gets_a_key_once_the_work_on_another_lasts() -> None:
+    queue = WorkQueue[str]("test", KubeMetrics(CollectorRegistry()), SystemClock(), workers=1)
+    queue.add("slow")
+    assert queue.get_nowait() == "slow"
+    worker = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("next")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert await worker == "next"
+
+
+async def test_a_waiting_worker_gets_a_key_once_another_is_done() -> None:
+    queue = a_queue(workers=1)
+    queue.add("a")
+    queue.get_nowait()
+    worker = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("b")
+    queue.done("a")  # by somebody who takes no other key
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert await worker == "b"
+
+
 async def test_nothing_runs_while_nobody_waits() -> None:
     queue = a_queue()
     queue.add_after("a", 1)
@@ -394,6 +467,7 @@ def test_metrics_tell_depth_latency_and_work_in_progress() -> None:
 # --- any order of calls ----------------------------------------------------------------------------------------------
 
 KEYS = st.sampled_from("abcde")
+NAMESPACED_KEYS = st.sampled_from(["a/a", "a/b", "a/c", "b/a", "c/a"])
 
 
 class AnyUse(RuleBasedStateMachine):
@@ -477,19 +551,20 @@ TestAnyUse = AnyUse.TestCase
 
 @settings(max_examples=50, deadline=None)
 @given(
-    adds=st.lists(st.tuples(KEYS, st.integers(0, 3)), max_size=60),
+    adds=st.lists(st.tuples(NAMESPACED_KEYS, st.integers(0, 3)), max_size=60),
     workers=st.integers(1, 4),
+    spare=st.integers(0, 4),
     pauses=st.lists(st.integers(0, 3), min_size=1, max_size=10),
 )
 def test_workers_on_a_loop_never_share_a_key_and_see_every_change(
-    adds: list[tuple[str, int]], workers: int, pauses: list[int]
+    adds: list[tuple[str, int]], workers: int, spare: int, pauses: list[int]
 ) -> None:
     """Each add writes a version; when all is quiet the last version of every key was read after it was written."""
-    asyncio.run(_run_workers(adds, workers, pauses))
+    asyncio.run(_run_workers(adds, workers, spare, pauses))
 
 
-async def _run_workers(adds: list[tuple[str, int]], workers: int, pauses: list[int]) -> None:
-    queue = a_queue()
+async def _run_workers(adds: list[tuple[str, int]], workers: int, spare: int, pauses: list[int]) -> None:
+    queue = a_queue(workers=workers)
     written: dict[str, int] = {}
     read: dict[str, int] = {}
     busy: set[str] = set()
@@ -499,12 +574,13 @@ async def _run_workers(adds: list[tuple[str, int]], workers: int, pauses: list[i
             key = await queue.get()
             assert key not in busy
             busy.add(key)
+            assert len(busy) <= workers
             read[key] = written[key]
             await _turns(pauses[number % len(pauses)])
             busy.remove(key)
             queue.done(key)
 
-    tasks = [asyncio.create_task(work(number)) for number in range(workers)]
+    tasks = [asyncio.create_task(work(number)) for number in range(workers + spare)]
     for version, (key, turns) in enumerate(adds):
         written[key] = version
         queue.add(key)
@@ -512,7 +588,7 @@ async def _run_workers(adds: list[tuple[str, int]], workers: int, pauses: list[i
     await until(lambda: not len(queue) and not busy)
     queue.shut_down()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(result) for result in results] == [QueueShutDown] * workers
+    assert [type(result) for result in results] == [QueueShutDown] * (workers + spare)
     assert read == written
 
 

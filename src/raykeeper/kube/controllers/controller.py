@@ -27,10 +27,8 @@ CANCEL_SECONDS = 1.0  # how long a cancelled reconcile may take to clean up befo
 
 @dataclass(frozen=True)
 class ControllerSettings:
-    """How much a controller does at once, and how patient it is."""
+    """How patient a controller is."""
 
-    workers: int = 16
-    """Objects reconciled at the same time; they wait for the API server most of the time."""
     deadline_seconds: float | None = 600.0
     """A reconcile that takes longer is cancelled, reported and retried; None lets it hang for ever."""
     shutdown_seconds: float = 20.0
@@ -69,13 +67,13 @@ class Controller(Generic[K]):
         self._workers: list[asyncio.Task[None]] = []
         self._log = Log("raykeeper.kube.controller", controller=name)
         self._metrics = metrics
-        metrics.show_controller(name, self._settings.workers)
+        metrics.show_controller(name, queue.passes.workers)
         self._active = metrics.active_workers.labels(name)
         self._seconds = metrics.reconcile_seconds.labels(name)
 
     async def run(self) -> None:
         """Work until cancelled, or until a write was withheld because we may no longer lead."""
-        numbers = range(self._settings.workers)
+        numbers = range(self.queue.passes.places)  # who works how long is for the queue to say
         self._workers = [asyncio.create_task(self._work(), name=f"{self.name} worker {n}") for n in numbers]
         try:
             await asyncio.wait(self._workers, return_when=asyncio.FIRST_EXCEPTION)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Callable, Collection, Hashable
 from enum import IntEnum
 from functools import partial
 from typing import Generic, TypeVar
@@ -16,6 +16,8 @@ from typing import Generic, TypeVar
 from raykeeper.backoff import Backoff
 from raykeeper.clock import Clock
 from raykeeper.kube.controllers.delays import Delays
+from raykeeper.kube.controllers.passes import Passes
+from raykeeper.kube.line import Line
 from raykeeper.kube.metrics import KubeMetrics
 
 K = TypeVar("K", bound=Hashable)
@@ -31,6 +33,10 @@ _LONGEST_SLEEP_SECONDS = 60.0
 
 TURN = 8
 """While keys of several priorities wait, every so many hand-outs a lower one has its turn: none waits for ever."""
+
+
+WORKERS = 16
+"""Keys worked on at the same time; work waits for the API server most of the time."""
 
 
 class Priority(IntEnum):
@@ -54,18 +60,28 @@ class WorkQueue(Generic[K]):
     Guarantees:
     - A key that was added is handed out afterwards, whenever that was; added several times before, it is there once.
     - A key is never handed out again before `done`; if added meanwhile, it stands in line again on `done`.
-    - First come, first served, among those of one priority. A key that is added again keeps its place, and after
-      `done` starts at the end: one that is added all the time runs once per round and cannot starve the others.
+    - Among those of one priority, namespaces take turns; within one it is first come, first served. A key that is
+      added again keeps its place, and after `done` starts at the end: one that is added all the time runs once per
+      round and cannot starve the others.
     - What waits and is added with a higher priority is served with those of that one.
+    - `workers` keys are worked on at once, and more only where work on some lasts; see `Passes`.
     """
 
-    def __init__(self, name: str, metrics: KubeMetrics, clock: Clock, backoff: Backoff = RETRY_BACKOFF) -> None:
+    def __init__(
+        self,
+        name: str,
+        metrics: KubeMetrics,
+        clock: Clock,
+        backoff: Backoff = RETRY_BACKOFF,
+        *,
+        workers: int = WORKERS,
+        namespace_of: Callable[[K], str] = lambda _: "",
+    ) -> None:
         self.name = name
+        self.passes = Passes(workers, namespace_of)
         self._clock = clock
         self._backoff = backoff
-        # Waiting for a worker, since when.
-        self._lines: dict[Priority, OrderedDict[K, float]] = {priority: OrderedDict() for priority in Priority}
-        self._working: dict[K, float] = {}  # with a worker, since when
+        self._lines: dict[Priority, Line[K]] = {priority: Line(namespace_of) for priority in Priority}
         self._again: dict[K, tuple[float, Priority]] = {}  # with a worker and added since
         self._served_low: set[K] = set()  # with a worker, handed out with low priority
         self._delays: Delays[K] = Delays()
@@ -88,7 +104,7 @@ class WorkQueue(Generic[K]):
         metrics.longest_seconds.labels(name, name).set_function(self.longest_running_seconds)
 
     def __len__(self) -> int:
-        """Keys that could be handed out now."""
+        """Keys that wait for a worker."""
         self.wake()
         return sum(len(line) for line in self._lines.values())
 
@@ -153,20 +169,29 @@ class WorkQueue(Generic[K]):
         if self._is_shut_down:
             raise QueueShutDown(self.name)
         self.wake()
-        priority = self._next_priority()
-        key, since = self._lines[priority].popitem(last=False)
+        candidates = self._candidates()
+        if not candidates:
+            raise asyncio.QueueEmpty
+        priority = self._next_priority(candidates)
+        key = candidates[priority]
+        since, now = self._lines[priority].take(key), self._clock.steady()
         if priority is Priority.LOW:
             self._served_low.add(key)
-        now = self._working[key] = self._clock.steady()
+        self.passes.begin(key, now)
         self._queue_seconds.observe(now - since)
+        self._rouse_if_useful()
         return key
 
-    def _next_priority(self) -> Priority:
-        """The line whose first key has its turn. Raises `asyncio.QueueEmpty`."""
-        waiting = [priority for priority, line in self._lines.items() if line]
-        if not waiting:
-            raise asyncio.QueueEmpty
-        chosen = next((priority for priority in waiting if self._passed_over[priority] >= TURN - 1), waiting[0])
+    def _candidates(self) -> dict[Priority, K]:
+        """Of each priority the key that could be handed out now."""
+        if not self.passes.has_room(self._clock.steady()):
+            return {}
+        firsts = {priority: line.first(self.passes.may_begin) for priority, line in self._lines.items() if line}
+        return {priority: key for priority, key in firsts.items() if key is not None}
+
+    def _next_priority(self, waiting: Collection[Priority]) -> Priority:
+        """The one whose first key has its turn."""
+        chosen = next((priority for priority in waiting if self._passed_over[priority] >= TURN - 1), max(waiting))
         for priority in Priority:
             is_passed_over = priority in waiting and priority is not chosen
             self._passed_over[priority] = self._passed_over[priority] + 1 if is_passed_over else 0
@@ -174,12 +199,14 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """End the work on a key that was handed out; one that was added meanwhile stands in line again."""
-        now = self._clock.steady()
-        self._work_seconds.observe(now - self._working.pop(key))
+        self._work_seconds.observe(self._clock.steady() - self.passes.end(key))
         self._served_low.discard(key)
         again = self._again.pop(key, None)
         if again is not None:
-            self._stand_in_line(key, *again)
+            self._lines[again[1]].add(key, again[0])
+        if self._getters:
+            # Not before whoever is done had the chance to take the next key: waking another for it would be in vain.
+            asyncio.get_running_loop().call_soon(self._rouse_if_useful)
 
     def shut_down(self) -> None:
         """Hand out no more keys: every `get` raises `QueueShutDown`, later adds do nothing.
@@ -211,12 +238,11 @@ class WorkQueue(Generic[K]):
 
     def unfinished_seconds(self) -> float:
         """How long the keys that are being worked on have been so, summed."""
-        now = self._clock.steady()
-        return sum(now - since for since in self._working.values())
+        return self.passes.total_seconds(self._clock.steady())
 
     def longest_running_seconds(self) -> float:
         """How long the key that a worker has had longest has been worked on; 0 if none is."""
-        return self._clock.steady() - min(self._working.values(), default=self._clock.steady())
+        return self.passes.longest_seconds(self._clock.steady())
 
     def _enter(self, key: K, since: float, priority: Priority) -> None:
         if self._is_shut_down:
@@ -226,10 +252,10 @@ class WorkQueue(Generic[K]):
             self._adds.inc()
         elif known >= priority:
             return
-        if key in self._working:
+        if key in self.passes:
             self._again[key] = (self._again.get(key, (since, priority))[0], priority)
         else:
-            waited_since = self._lines[known].pop(key) if known is not None else since
+            waited_since = self._lines[known].remove(key) if known is not None else since
             self._stand_in_line(key, waited_since, priority)
 
     def _known(self, key: K) -> Priority | None:
@@ -239,8 +265,8 @@ class WorkQueue(Generic[K]):
         return next((priority for priority, line in self._lines.items() if key in line), None)
 
     def _stand_in_line(self, key: K, since: float, priority: Priority) -> None:
-        self._lines[priority][key] = since
-        self._rouse_getter()
+        self._lines[priority].add(key, since)
+        self._rouse_if_useful()
 
     async def _wait_for_key(self) -> None:
         getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -255,6 +281,15 @@ class WorkQueue(Generic[K]):
                 self._getters.remove(getter)
             raise
 
+    def _rouse_if_useful(self) -> None:
+        """Each worker that takes a key calls the next one, so that as many come as there are keys for them."""
+        if not self._getters:
+            return
+        if self._candidates():
+            self._rouse_getter()
+        else:
+            self._set_timer()
+
     def _rouse_getter(self) -> None:
         while self._getters:
             getter = self._getters.popleft()
@@ -264,7 +299,7 @@ class WorkQueue(Generic[K]):
 
     def _set_timer(self) -> None:
         """Make sure that waiting workers are roused at the next deadline."""
-        deadline = self._delays.next_deadline()
+        deadline = self._next_deadline()
         if deadline is None or not self._getters or deadline >= self._timer_deadline:
             return
         if self._timer is not None:
@@ -273,7 +308,14 @@ class WorkQueue(Generic[K]):
         self._timer_deadline = deadline
         self._timer = asyncio.get_running_loop().call_later(wait, self._on_timer)
 
+    def _next_deadline(self) -> float | None:
+        """When a key is due, or there is room for one that waits."""
+        has_waiting = any(self._lines.values())
+        deadlines = (self._delays.next_deadline(), self.passes.next_room() if has_waiting else None)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
     def _on_timer(self) -> None:
         self._timer, self._timer_deadline = None, math.inf
         self.wake()
-        self._set_timer()
+        self._rouse_if_useful()
+        self._set_timer()  # for the next deadline, whoever was roused for this one

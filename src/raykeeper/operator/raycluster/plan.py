@@ -26,8 +26,8 @@ from raykeeper.operator.raycluster.pod import HEAD_POD, Pod
 from raykeeper.operator.raycluster.suspension import Suspension, suspension_of
 
 ACTIONS_A_PASS: Final = 200
-"""A larger plan is carried out in several passes, so that a cluster of a million pods delays no other. At the usual 500
-writes a second, sixteen such clusters keep a newcomer waiting for six seconds."""
+"""A larger plan is carried out in several passes, so that a cluster of a million pods delays no other of its namespace
+for long. Other namespaces do not wait for it: a pass that lasts leaves its worker to them."""
 
 
 @dataclass(frozen=True)
