@@ -49,6 +49,7 @@ class Term:
         self._elector = _elector(program) if program.settings.leadership.is_elected else None
         kube = program.kube if self._elector is None else program.kube.with_fence(self._elector.fence)
         self._events = EventWriter(kube, socket.gethostname(), clock=program.clock, metrics=program.metrics)
+        is_proxied = program.settings.client.use_kubernetes_proxy
         self._context = Context(
             kube=kube,
             informers=informers,
@@ -58,8 +59,8 @@ class Term:
             metrics=program.metrics,
             clock=program.clock,
             scheduler=scheduler_named(program.settings.batch_scheduler),
-            heads=Heads.by(kube, program.clock, is_proxied=program.settings.client.use_kubernetes_proxy),
-            polls=HeadPoller(program.clock),
+            heads=Heads.by(kube, program.clock, is_proxied=is_proxied),
+            polls=HeadPoller(program.clock, is_proxied=is_proxied),
         )
         informers.drop_handlers()
         self._controllers = {row: self._controller(row) for row in rows}

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from raykeeper.api.meta import ObjectKey
@@ -17,7 +19,7 @@ from raykeeper.clock import SystemClock
 from raykeeper.errors import Unavailable
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import NotDone, api_error
-from raykeeper.kube.http.slots import RELAY_CONNECTIONS, WRITE_CONNECTIONS, Slots
+from raykeeper.kube.http.slots import RELAY_CONNECTIONS, WRITE_CONNECTIONS, Slot, Slots
 from raykeeper.kube.http.unanswered import Patience
 from raykeeper.kube.leader.election import LeaderElector
 from raykeeper.kube.leader.lease import ElectionSettings
@@ -115,7 +117,7 @@ async def test_ray_heads_that_never_answer_leave_reads_and_other_namespaces_head
         dead, alive = (Backend("services", ObjectKey(namespace, "head"), 8265) for namespace in ("slow", "quick"))
         for _ in range(RELAY_CONNECTIONS * 4):
             group.create_task(ask(kube, dead, "/api/version"))
-        await until(lambda: server.waiting == RELAY_CONNECTIONS // 4)
+        await until(lambda: server.waiting == RELAY_CONNECTIONS // 2)
         async with asyncio.timeout(30):
             await kube.get(CONFIG_MAPS, ObjectKey("slow", "a"))
             await ask(kube, alive, "/api/version")
@@ -158,7 +160,7 @@ async def test_who_gives_up_while_everything_becomes_free_is_told_so() -> None:
 
 
 async def test_a_namespace_at_its_share_is_overtaken_by_another() -> None:
-    slots = Slots("writes", 3, 2, ManualClock())
+    slots = Slots("writes", 4, 2, ManualClock())
     held = [await slots.take("a", f"{number}", 1) for number in range(2)]
     waiting = asyncio.create_task(slots.take("a", "third", 10))
     await asyncio.sleep(0)
@@ -166,6 +168,59 @@ async def test_a_namespace_at_its_share_is_overtaken_by_another() -> None:
     assert not waiting.done()
     slots.release(held[0])
     assert (await waiting).about == "third"
+
+
+@given(limit=st.integers(2, 100), hanging=st.lists(st.sampled_from("abcde"), max_size=500))
+def test_namespaces_whose_requests_never_end_leave_turns_to_whoever_comes(limit: int, hanging: list[str]) -> None:
+    slots = Slots("writes", limit, limit // 2, ManualClock())
+    for namespace in hanging:
+        if slots._is_free(namespace):
+            slots._grant(Slot(namespace, "hangs"))
+    taken = slots._taken_by
+    assert sum(taken.values()) < limit or limit < 2 ** len(taken)
+    assert max(taken.values(), default=0) <= limit // 2
+
+
+async def test_where_one_namespace_may_have_all_turns_it_gets_them() -> None:
+    slots = Slots("reads", 4, 4, ManualClock())
+    assert len([await slots.take("a", "read", 0.1) for _ in range(4)]) == 4
+
+
+async def test_who_finds_no_turn_hears_whether_others_have_them() -> None:
+    slots = Slots("writes", 4, 2, ManualClock())
+    for namespace in ("a", "a", "b"):
+        await slots.take(namespace, f"a write of {namespace}", 0.1)
+    with pytest.raises(NotDone, match="all 2 connections for writes that namespace a may use"):
+        await slots.take("a", "one more", 0.01)
+    with pytest.raises(NotDone, match="all 1 connections for writes that namespace b may use"):
+        await slots.take("b", "one more", 0.01)
+    await slots.take("c", "the last", 0.1)
+    with pytest.raises(NotDone, match="all 4 connections for writes there are were in use"):
+        await slots.take("d", "none left", 0.01)
+
+
+async def test_a_namespace_that_waits_does_not_stand_behind_the_crowd_of_another() -> None:
+    slots = Slots("writes", 1, 1, ManualClock())
+    held = await slots.take("a", "first", 1)
+    crowd = [asyncio.create_task(slots.take("a", f"{number}", 10)) for number in range(20)]
+    await asyncio.sleep(0)
+    other = asyncio.create_task(slots.take("b", "other", 10))
+    await asyncio.sleep(0)
+    slots.release(held)
+    slots.release(await crowd[0])
+    assert (await other).about == "other"
+    for task in crowd:
+        task.cancel()
+
+
+async def test_a_turn_that_ends_may_let_two_begin() -> None:
+    slots = Slots("writes", 8, 4, ManualClock())
+    held = [await slots.take(namespace, "held", 1) for namespace in "aabbcc"]
+    waiting = [asyncio.create_task(slots.take(namespace, "waits", 10)) for namespace in "ba"]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    slots.release(held[0])
+    assert [(await task).namespace for task in waiting] == ["b", "a"]
 
 
 def test_a_webhook_that_cannot_be_asked_has_let_nothing_pass() -> None:

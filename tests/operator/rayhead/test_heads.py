@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,17 +16,22 @@ from aiohttp import web
 from ray_head.scripted_head import ScriptedHead, as_text, stalled
 from rayclusters.manifests import a_cluster
 from raykeeper.api.meta import ObjectKey
+from raykeeper.clock import SystemClock
 from raykeeper.errors import Unavailable
 from raykeeper.kube.client import Kube
 from raykeeper.kube.errors import NotLeading
 from raykeeper.kube.proxied import Backend
 from raykeeper.operator.rayhead.address import HeadAddress, dashboard_address, pod_address
-from raykeeper.operator.rayhead.client import LARGE_AT_ONCE, Heads
+from raykeeper.operator.rayhead.client import LARGE_AT_ONCE, PROXIED_SECONDS, Heads
+from raykeeper.operator.rayhead.poller import HeadPoller, OwnerKey
+from raykeeper.operator.rayhead.questions import Question, job_question
 from raykeeper.operator.rayhead.token import KEPT_SECONDS, Tokens
 from raykeeper.operator.shared.services import desired_head_service
 from raykeeper.ray.dashboard import MIB
 from raykeeper.ray.errors import RayRefused
+from raykeeper.ray.jobs import JobInfo
 from support.clocks import ManualClock
+from support.conditions import until
 from support.kube_clients import connected
 from support.scripted_server import served
 
@@ -47,9 +54,16 @@ class ApiServer:
         self.relayed = b""
         """What a head answers to whatever is passed on to it, where that is not what was asked."""
         self.requests: list[str] = []
+        self.hanging = ""
+        """Where no head behind it answers."""
+        self.waiting = 0
+        self.may_end = asyncio.Event()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request.path)
+        if self.hanging and self.hanging in request.path:
+            self.waiting += 1
+            await self.may_end.wait()
         if request.path == SECRET and self.token:
             data = {"auth_token": base64.b64encode(self.token.encode()).decode()}
             return web.json_response({"metadata": {"name": "rc", "namespace": "default"}, "data": data})
@@ -79,6 +93,7 @@ async def kube(api: ApiServer, tmp_path: Path) -> AsyncIterator[Kube]:
         (tmp_path / "kubeconfig").write_text(yaml.safe_dump(access))
         async with connected(tmp_path / "kubeconfig") as kube:
             yield kube
+        api.may_end.set()
 
 
 @pytest.fixture
@@ -190,6 +205,47 @@ async def test_a_head_behind_the_api_server_cannot_send_without_end(
     api.relayed = b"x" * (9 * MIB)
     with pytest.raises(Unavailable, match="more than 8388608 bytes"):
         await Heads.by(kube, ManualClock(), is_proxied=True).of(WITH_TOKEN, address).get("/api/version")
+
+
+@pytest.mark.parametrize("is_proxied", [False, True])
+async def test_an_order_is_given_up_after_two_seconds_whichever_way_it_goes(
+    is_proxied: bool, kube: Kube, api: ApiServer, script: ScriptedHead, address: HeadAddress
+) -> None:
+    script.answer("/api/jobs/", stalled)
+    api.hanging = "/proxy/"
+    head = Heads.by(kube, ManualClock(), is_proxied=is_proxied).of(a_cluster().build(), address)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="within 2 s"):
+        await head.send("POST", "/api/jobs/", b"{}")
+    assert time.monotonic() - began < PROXIED_SECONDS
+
+
+async def test_living_heads_answer_in_time_through_the_api_server_beside_dead_ones_in_many_namespaces(
+    kube: Kube, api: ApiServer
+) -> None:
+    api.hanging = "/namespaces/dead-"
+    clock, heads = SystemClock(), Heads.by(kube, SystemClock(), is_proxied=True)
+    poller = HeadPoller(clock, is_proxied=True)
+    places = [ObjectKey(f"dead-{number % 6}", f"head-{number}") for number in range(120)]
+    living = ObjectKey("default", "head")
+
+    def ask(place: ObjectKey) -> Question[JobInfo | None]:
+        address = HeadAddress("unused", 1, Backend("services", place, "dashboard"))
+        return job_question(heads.of(a_cluster().build(), address), "job", every_seconds=0.05)
+
+    api.relayed = b'{"submission_id": "job", "status": "RUNNING"}'
+    for place in [living, *places]:
+        poller.follow(OwnerKey("RayJob", place), [ask(place)])
+    running = asyncio.create_task(poller.run())
+    await until(lambda: poller.reading(OwnerKey("RayJob", living), ask(living)).has_answer)
+    await until(lambda: api.waiting >= 10)
+    ages = []
+    for _ in range(30):
+        await asyncio.sleep(0.1)
+        ages.append(poller.reading(OwnerKey("RayJob", living), ask(living)).age_seconds(clock.now()))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert max(age for age in ages if age is not None) < 2
 
 
 async def test_a_head_is_reached_through_the_api_server(kube: Kube, address: HeadAddress) -> None:

@@ -13,7 +13,7 @@ from raykeeper.backoff import Backoff
 from raykeeper.clock import SystemClock
 from raykeeper.errors import Unavailable
 from raykeeper.operator.rayhead import poller as polling
-from raykeeper.operator.rayhead.poller import HeadPoller, OwnerKey, Reading
+from raykeeper.operator.rayhead.poller import HeadPoller, OwnerKey, Reading, Standing
 from raykeeper.operator.rayhead.questions import Question
 from support.conditions import until
 
@@ -129,18 +129,46 @@ async def test_following_again_keeps_the_answer_and_does_not_ask_sooner(poller: 
     assert head.asked == 1
 
 
-async def test_heads_that_say_nothing_do_not_keep_others_from_being_asked(poller: Polling) -> None:
-    async def silence() -> str:
-        await asyncio.sleep(3600)
-        return ""
+async def silence() -> str:
+    await asyncio.sleep(3600)
+    return ""
 
-    for number in range(3 * polling.SILENT_AT_ONCE):
-        owner = OwnerKey("RayJob", ObjectKey("ns", f"dead-{number}"))
-        poller.follow(owner, [Question("job", f"dead {number}", silence)])
+
+def follow_dead(poller: Polling, namespace: str, number: int) -> None:
+    for one in range(number):
+        owner = OwnerKey("RayJob", ObjectKey(namespace, f"dead-{one}"))
+        poller.follow(owner, [Question("job", f"dead {one}", silence)])
+
+
+async def test_heads_that_say_nothing_do_not_keep_others_from_being_asked(poller: Polling) -> None:
+    live = Scripted("RUNNING")
+    poller.follow(JOB, [a_question(live)])
+    await until(lambda: live.asked >= 1)
+    follow_dead(poller, "ns", 3 * polling.DIRECT_AT_ONCE[Standing.NEW])
+    await asyncio.sleep(0.05)
+    asked = live.asked
+    await until(lambda: live.asked >= asked + 3)
+
+
+@pytest.mark.parametrize("dead_namespaces", [1, 3])
+async def test_dead_heads_of_some_namespaces_do_not_keep_a_new_head_of_another_waiting(
+    poller: Polling, dead_namespaces: int
+) -> None:
+    for number in range(dead_namespaces):
+        follow_dead(poller, f"dead-{number}", 3 * polling.DIRECT_AT_ONCE[Standing.NEW])
     await asyncio.sleep(0.05)
     live = Scripted("RUNNING")
-    live_poll = polling._Poll(JOB, a_question(live), Reading(True, "RUNNING"))
-    poller._schedule(live_poll, 0.0)  # one that answered the last time
+    poller.follow(JOB, [a_question(live)])
+    await until(lambda: live.asked >= 3)
+
+
+async def test_heads_that_were_found_dead_do_not_keep_a_new_head_of_their_namespace_waiting(poller: Polling) -> None:
+    dead = [polling._Poll(JOB, Question("job", f"dead {one}", silence), failures=1) for one in range(500)]
+    for poll in dead:
+        poller._schedule(poll, 0.0)
+    await asyncio.sleep(0.05)
+    live = Scripted("RUNNING")
+    poller.follow(JOB, [a_question(live)])
     await until(lambda: live.asked >= 3)
 
 

@@ -7,16 +7,18 @@ without a limit on one namespace, its webhook would stop the writes of all.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from raykeeper.clock import Clock
 from raykeeper.kube.errors import NotDone
+from raykeeper.kube.line import Line
 
 READ_CONNECTIONS = 32
 WRITE_CONNECTIONS = 64
 """Four times the default concurrency of the controllers."""
-RELAY_CONNECTIONS = 16
+RELAY_CONNECTIONS = 64
 """For servers behind the API server, such as Ray heads, any of which may never answer."""
 
 
@@ -32,7 +34,12 @@ class Slot:
 
 @dataclass
 class Slots:
-    """`limit` turns at once, `share` of them for one namespace; first come, first served within these."""
+    """`limit` turns at once, `share` of them for one namespace. Namespaces that wait take turns; within one it is
+    first come, first served.
+
+    Where a namespace may not have all, it may neither have more than there are left: one whose requests all hang takes
+    its share, the next one half of the rest, and so on, so that whoever comes later finds a turn.
+    """
 
     purpose: str
     limit: int
@@ -40,42 +47,42 @@ class Slots:
     clock: Clock
     _taken: dict[Slot, None] = field(default_factory=dict)
     _taken_by: Counter[str] = field(default_factory=Counter)
-    _queue: deque[Slot] = field(default_factory=deque)
+    _line: Line[Slot] = field(default_factory=lambda: Line(attrgetter("namespace")))
 
-    async def take(self, namespace: str, about: str, patience: float) -> Slot:
-        """A turn, to be given to `release`. Raises `NotDone` when none is free for `patience` seconds."""
+    async def take(self, namespace: str, about: str, patience: float | None) -> Slot:
+        """A turn, to be given to `release`. Raises `NotDone` when none is free for `patience` seconds, if any."""
         slot = Slot(namespace, about)
-        if self._is_free(slot):
+        if self._is_free(namespace):
             self._grant(slot)
             return slot
         slot.turn = asyncio.get_running_loop().create_future()
-        self._queue.append(slot)
+        self._line.add(slot, self.clock.steady())
         try:
             async with asyncio.timeout(patience):
                 await slot.turn
         except TimeoutError as exc:
             self._leave(slot)
-            raise NotDone("kubernetes API", f"{about}: not sent, {self._why_busy(namespace, patience)}") from exc
+            raise NotDone("kubernetes API", f"{about}: not sent, {self._why_busy(namespace, patience or 0.0)}") from exc
         except asyncio.CancelledError:
             self._leave(slot)
             raise
         return slot
 
     def release(self, slot: Slot) -> None:
-        """End a turn; the first in the queue who may begins."""
+        """End a turn; who may begin now does."""
         del self._taken[slot]
         self._taken_by[slot.namespace] -= 1
         if not self._taken_by[slot.namespace]:
             del self._taken_by[slot.namespace]
-        for waiting in self._queue:
+        while (waiting := self._line.first(self._is_free)) is not None:
+            self._line.take(waiting)
             # One whose future is done gives up at this moment, and has only not run since.
-            if self._is_free(waiting) and waiting.turn is not None and not waiting.turn.done():
-                self._queue.remove(waiting)
+            if waiting.turn is not None and not waiting.turn.done():
                 self._grant(waiting)
-                return
 
-    def _is_free(self, slot: Slot) -> bool:
-        return len(self._taken) < self.limit and self._taken_by[slot.namespace] < self.share
+    def _is_free(self, namespace: str) -> bool:
+        left, own = self.limit - len(self._taken), self._taken_by[namespace]
+        return left > 0 and own < self.share and (own < left or self.share == self.limit)
 
     def _grant(self, slot: Slot) -> None:
         slot.since = self.clock.steady()
@@ -85,16 +92,17 @@ class Slots:
             slot.turn.set_result(None)
 
     def _leave(self, slot: Slot) -> None:
-        """Who gives up leaves the queue, or gives back the turn that came at the same moment."""
+        """Who gives up leaves the line, or gives back the turn that came at the same moment."""
         if slot in self._taken:
             self.release(slot)
-        else:
-            self._queue.remove(slot)
+        elif slot in self._line:
+            self._line.remove(slot)
 
     def _why_busy(self, namespace: str, patience: float) -> str:
         holders = [slot for slot in self._taken if slot.namespace == namespace]
-        scope = f"that namespace {namespace} may use" if namespace and len(holders) >= self.share else "there are"
-        number = self.share if len(holders) >= self.share else self.limit
+        is_own_share = len(self._taken) < self.limit
+        scope = f"that namespace {namespace} may use" if namespace and is_own_share else "there are"
+        number = len(holders) if is_own_share else self.limit
         busy = f"all {number} connections for {self.purpose} {scope} were in use for {patience:g} s"
         oldest = min(holders or self._taken, key=lambda slot: slot.since, default=None)
         if oldest is None:
@@ -112,11 +120,11 @@ class Connections:
 
 
 def shared_connections(clock: Clock) -> Connections:
-    """Those of a client. A namespace takes half of the writes at most, and a quarter of what is passed on."""
+    """Those of a client. A namespace takes half of the writes at most, and half of what is passed on."""
     return Connections(
         Slots("reads", READ_CONNECTIONS, READ_CONNECTIONS, clock),
         Slots("writes", WRITE_CONNECTIONS, WRITE_CONNECTIONS // 2, clock),
-        Slots("proxied requests", RELAY_CONNECTIONS, RELAY_CONNECTIONS // 4, clock),
+        Slots("proxied requests", RELAY_CONNECTIONS, RELAY_CONNECTIONS // 2, clock),
     )
 
 

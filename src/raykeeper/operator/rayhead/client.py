@@ -24,7 +24,7 @@ from raykeeper.ray.heads import Head
 ANSWER_SECONDS: Final = 2.0
 """KubeRay's limit. A reconcile waits so long for an order at most; questions are asked in the background."""
 PROXIED_SECONDS: Final = 10.0
-"""KubeRay's limit by way of the API server."""
+"""KubeRay's limit by way of the API server; here for questions alone, which nobody waits for."""
 LARGE_AT_ONCE: Final = 4
 """Large answers that are read at the same time: each of some hundred heads could send one."""
 LIMITS: Final = Limits(connect_seconds=ANSWER_SECONDS, answer_seconds=ANSWER_SECONDS, body_bytes=8 * MIB)
@@ -51,7 +51,7 @@ class Heads:
         `seconds`: for a whole answer, where nobody waits for it and the head is known to be slow.
         """
         if self.is_proxied:
-            return ProxiedHead(self.kube, self.tokens, cluster, address)
+            return ProxiedHead(self.kube, self.tokens, cluster, address, seconds)
         limits = replace(LIMITS, answer_seconds=seconds, large_answers=self.large_answers)
         return DirectHead(self.kube.ensure_writable, self.tokens, cluster, address, limits)
 
@@ -96,25 +96,28 @@ class DirectHead:
 class ProxiedHead:
     """A head that the API server passes requests on to."""
 
-    def __init__(self, kube: Kube, tokens: Tokens, cluster: RayCluster, address: HeadAddress) -> None:
+    def __init__(
+        self, kube: Kube, tokens: Tokens, cluster: RayCluster, address: HeadAddress, order_seconds: float
+    ) -> None:
         self._kube = kube
         self._tokens = tokens
         self._cluster = cluster
         self._backend = address.backend
+        self._order_seconds = order_seconds
         self.service = f"Ray head {address.backend} by way of the API server"
 
     async def get(self, path: str) -> Answer:
-        return await self._answer("GET", path, None)
+        return await self._answer("GET", path, None, PROXIED_SECONDS)
 
     async def send(self, method: str, path: str, body: bytes = b"") -> Answer:
-        return await self._answer(method, path, body)
+        return await self._answer(method, path, body, self._order_seconds)
 
-    async def _answer(self, method: str, path: str, body: bytes | None) -> Answer:
+    async def _answer(self, method: str, path: str, body: bytes | None, seconds: float) -> Answer:
         try:
-            async with asyncio.timeout(PROXIED_SECONDS):
+            async with asyncio.timeout(seconds):
                 answer = await self._relayed(method, path, body)
         except TimeoutError as exc:
-            raise Unavailable(self.service, f"no answer to {path} within {PROXIED_SECONDS:g} s") from exc
+            raise Unavailable(self.service, f"no answer to {path} within {seconds:g} s") from exc
         except ApiError as exc:
             raise Unavailable(self.service, str(exc)) from exc
         if answer.status in WANTS_ANOTHER_TOKEN:

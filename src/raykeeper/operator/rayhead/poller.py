@@ -1,7 +1,8 @@
 """Asks Ray heads in the background, so that no reconcile ever waits for one.
 
 A controller says in each pass which questions it has, reads the last answers at once, and is woken through its queue
-when an answer becomes another. Heads that do not answer are asked ever more rarely, and apart from those that do.
+when an answer becomes another. Heads that do not answer are asked ever more rarely, and apart from those that do; so
+are heads that were never asked, since many of them may be dead.
 """
 
 from __future__ import annotations
@@ -13,21 +14,35 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum, auto
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from raykeeper.api.meta import ObjectKey
 from raykeeper.backoff import Backoff
 from raykeeper.clock import Clock
 from raykeeper.errors import RaykeeperError
+from raykeeper.kube.http.slots import RELAY_CONNECTIONS, Slots
 from raykeeper.logs import Log
 from raykeeper.operator.rayhead.questions import Question
 
 T = TypeVar("T")
 
-ANSWERING_AT_ONCE: Final = 64
-"""Questions in flight to heads that answered the last time."""
-SILENT_AT_ONCE: Final = 128
-"""Questions in flight to heads that did not, or were never asked; each waits for up to two seconds."""
+
+class Standing(Enum):
+    """What is known of a head when it is asked: those of one standing wait for each other alone."""
+
+    ANSWERING = auto()
+    """It answered the last time."""
+    NEW = auto()
+    """It was not asked yet."""
+    SILENT = auto()
+    """It did not answer the last time."""
+
+
+DIRECT_AT_ONCE: Final = {Standing.ANSWERING: 64, Standing.NEW: 128, Standing.SILENT: 128}
+"""Questions in flight, half of them for one namespace at most. Most of them wait for up to two seconds."""
+PROXIED_AT_ONCE: Final = dict.fromkeys(Standing, RELAY_CONNECTIONS // 4)
+"""The same by way of the API server, which keeps a request of ours open for each; the last quarter is for orders."""
 SILENT_BACKOFF: Final = Backoff(base=3.0, limit=60.0, jitter=0.3)
 """Between two questions to a head that does not answer. A thousand dead ones are then asked 17 times a second."""
 QUESTION_SECONDS: Final = 15.0
@@ -76,22 +91,25 @@ class _Poll:
     is_dropped: bool = False
 
     @property
-    def is_answering(self) -> bool:
-        return self.reading.is_current
+    def standing(self) -> Standing:
+        if self.failures:
+            return Standing.SILENT
+        return Standing.ANSWERING if self.reading.is_current else Standing.NEW
 
 
 class HeadPoller:
     """Asks every question that is followed, until it is not followed any more. For one event loop only."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, is_proxied: bool = False) -> None:
+        """`is_proxied`: whether heads are reached through the API server."""
         self._clock = clock
         self._polls: dict[OwnerKey, dict[Question[Any], _Poll]] = {}
         self._due: list[tuple[float, int, _Poll]] = []
         self._numbers = itertools.count()  # polls that are due at the same moment keep their order
         self._wakes: dict[str, Callable[[ObjectKey], None]] = {}
         self._changed = asyncio.Event()
-        self._answering = asyncio.Semaphore(ANSWERING_AT_ONCE)
-        self._silent = asyncio.Semaphore(SILENT_AT_ONCE)
+        at_once = PROXIED_AT_ONCE if is_proxied else DIRECT_AT_ONCE
+        self._turns = {one: Slots("questions", number, number // 2, clock) for one, number in at_once.items()}
 
     def on_change(self, kind: str, wake: Callable[[ObjectKey], None]) -> None:
         """Have `wake` called with the key of an object of the kind when an answer of its changed."""
@@ -151,11 +169,13 @@ class HeadPoller:
             self._changed.set()
 
     async def _ask(self, poll: _Poll) -> None:
-        async with self._answering if poll.is_answering else self._silent:
-            if poll.is_dropped:
-                return
-            before = poll.reading
-            await self._read(poll)
+        before, turns = poll.reading, self._turns[poll.standing]
+        turn = await turns.take(poll.owner.key.namespace, poll.question.name, patience=None)
+        try:
+            if not poll.is_dropped:
+                await self._read(poll)
+        finally:
+            turns.release(turn)
         if poll.is_dropped:
             return
         wake = self._wakes.get(poll.owner.kind)
