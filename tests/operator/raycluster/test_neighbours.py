@@ -21,8 +21,10 @@ from support.operating import operating
 from support.raycluster_scene import CLUSTERS, QUOTAS, TEMPLATE, Scene, a_group, a_raycluster
 
 pytestmark = pytest.mark.usefixtures("kwok")
-SHORTEST_SECONDS = 20.0
-"""What a busy machine may add to the usual time of a second or two."""
+BUSY_SECONDS = 10.0
+"""In a short run, in which other tests may keep the machine busy; the usual time is a second or two."""
+ALONE_SECONDS = 5.0
+"""In the long run, which has the machine for itself."""
 
 
 async def seconds_to_ready(scene: Scene) -> float:
@@ -49,7 +51,7 @@ async def test_an_honest_cluster_is_ready_in_time_beside_hostile_ones(ray_crds: 
             refused = await Scene(kube, other, "refused").condition("RayClusterInvalid", "True")
             beside = await seconds_to_ready(Scene(kube, namespace, "beside"))
     assert "use at most 100000 in all groups together" in refused["message"]
-    assert beside < max(2 * usual, SHORTEST_SECONDS)
+    assert beside < max(2 * usual, BUSY_SECONDS)
 
 
 MILLIONS = 10_000_000
@@ -158,5 +160,6 @@ async def test_honest_clusters_are_ready_in_time_beside_a_hostile_author(
         f"ready in {max(usual):.1f} s usually; beside: median {waits[len(waits) // 2]:.1f} s, worst {waits[-1]:.1f} s"
     )
     assert author.tried >= len(kinds)
-    assert waits[len(waits) // 2] < max(2 * max(usual), SHORTEST_SECONDS)
-    assert waits[-1] < 4 * max(2 * max(usual), SHORTEST_SECONDS)
+    twice_the_usual = max(2 * max(usual), BUSY_SECONDS if fixed else ALONE_SECONDS)
+    assert waits[len(waits) // 2] < twice_the_usual
+    assert waits[-1] < 2 * twice_the_usual, "one of many may meet a second in which the API server itself is busy"
