@@ -23,7 +23,7 @@ BENCHMARKS: Mapping[str, str] = {
     "operator_process": "4 min",
     "rayclusters": "6 min",
     "many_rayclusters": "4 min",
-    "dead_heads": "3 min",
+    "dead_heads": "4 min",
     "rayjobs": "6 min",
     "rayjob_on_node": "5 min",
     "charts_on_node": "5 min",

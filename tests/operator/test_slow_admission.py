@@ -112,8 +112,7 @@ USUAL_SECONDS = 5.0
 TROUBLES = [
     pytest.param(Trouble(WEBHOOK_SECONDS, USUAL_SECONDS), id="25 seconds a pod"),
     pytest.param(Trouble(2 * WEBHOOK_TIMEOUT_SECONDS, USUAL_SECONDS), id="never an answer"),
-    # Each of its passes waits for up to a second, until the slow ones no longer count.
-    pytest.param(Trouble(WEBHOOK_SECONDS, 3 * USUAL_SECONDS, ("--reconcile-concurrency=1",)), id="one worker"),
+    pytest.param(Trouble(WEBHOOK_SECONDS, USUAL_SECONDS, ("--reconcile-concurrency=1",)), id="one worker"),
 ]
 
 

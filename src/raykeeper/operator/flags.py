@@ -138,7 +138,7 @@ FLAGS = (
     ),
     Flag(
         "reconcile-concurrency",
-        "Objects of a kind that are reconciled at the same time; one that takes longer than a second does not count.",
+        "Objects of a kind that are reconciled at the same time; slow ones of one namespace do not count for others.",
         "reconcileConcurrency",
         parse_integer,
         "16",

@@ -175,8 +175,8 @@ class OperatorSettings:
     gates: FeatureGates = field(default_factory=FeatureGates)
     """Features switched on and off (`--feature-gates`)."""
     reconcile_concurrency: int = 16
-    """Objects of a kind reconciled at once (`--reconcile-concurrency`, file `reconcileConcurrency`); 0 means 16. One
-    that takes longer than a second does not count any more, so that slow webhooks do not stop the others."""
+    """Objects of a kind reconciled at once (`--reconcile-concurrency`, file `reconcileConcurrency`); 0 means 16. Those
+    of one namespace that take longer than a second do not keep other namespaces waiting."""
     has_object_metrics: bool = False
     """Serve the kuberay_* metrics about Ray objects (`--enable-metrics`, file `enableMetrics`)."""
     batch_scheduler: str = ""

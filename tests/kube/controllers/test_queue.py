@@ -168,7 +168,7 @@ def test_a_namespace_with_many_keys_does_not_keep_another_waiting() -> None:
     assert [queue.get_nowait() for _ in range(3)] == ["crowd/0", "other/a", "crowd/1"]
 
 
-def test_no_more_keys_are_handed_out_than_there_are_workers_until_work_lasts() -> None:
+def test_no_more_keys_are_handed_out_than_there_are_workers_until_another_namespace_waits_for_work_that_lasts() -> None:
     clock = ManualClock()
     queue = a_queue(clock, workers=2)
     for key in "abcd":
@@ -178,8 +178,11 @@ def test_no_more_keys_are_handed_out_than_there_are_workers_until_work_lasts() -
         queue.get_nowait()
     queue.done("b")
     assert queue.get_nowait() == "c"
+    queue.add("other/a")
+    with pytest.raises(asyncio.QueueEmpty):
+        queue.get_nowait()
     clock.advance(QUICK_SECONDS)
-    assert queue.get_nowait() == "d"
+    assert queue.get_nowait() == "other/a", "who has the workers waits for one of its own"
 
 
 def test_keys_of_a_namespace_without_places_do_not_count_as_waiting() -> None:
@@ -370,14 +373,17 @@ async def test_a_cancelled_worker_is_not_called() -> None:
 
 
 async def test_a_waiting_worker_gets_a_key_once_the_work_on_another_lasts() -> None:
-    queue = WorkQueue[str]("test", KubeMetrics(CollectorRegistry()), SystemClock(), workers=1)
-    queue.add("slow")
-    assert queue.get_nowait() == "slow"
+    queue = WorkQueue[str](
+        "test", KubeMetrics(CollectorRegistry()), SystemClock(), workers=1, namespace_of=namespace_of
+    )
+    queue.add("slow/a")
+    assert queue.get_nowait() == "slow/a"
     worker = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
-    queue.add("next")
+    queue.add("slow/b")
+    queue.add("next/a")
     async with asyncio.timeout(PATIENCE_SECONDS):
-        assert await worker == "next"
+        assert await worker == "next/a"
 
 
 async def test_a_waiting_worker_gets_a_key_once_another_is_done() -> None:

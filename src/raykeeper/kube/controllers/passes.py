@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -21,9 +22,10 @@ class Passes(Generic[K]):
 
     Guarantees:
     - At most `workers` of them are quick: they began less than `QUICK_SECONDS` ago.
-    - There are never more than `places`, and a namespace begins one only while it has fewer than there are places
-      left. One whose passes all hang has half of the places, the next one half of the rest, and so on: whoever comes
-      later finds one. As long as passes are quick, nobody notices.
+    - Where slow ones make it more than `workers` in all, only a namespace that has less than its part of the workers
+      begins another. So one namespace never has more than `workers`, and whoever comes beside those whose passes all
+      hang has a part, too.
+    - There are never more than `places`.
     """
 
     def __init__(self, workers: int, namespace_of: Callable[[K], str]) -> None:
@@ -48,7 +50,10 @@ class Passes(Generic[K]):
 
     def may_begin(self, namespace: str) -> bool:
         """Whether a pass of this namespace may begin where there is room for one."""
-        return self._of_namespace[namespace] < self.places - len(self._since)
+        if len(self._since) < self.workers:
+            return True
+        namespaces = len(self._of_namespace) + (namespace not in self._of_namespace)
+        return self._of_namespace[namespace] < math.ceil(self.workers / namespaces)
 
     def begin(self, key: K, now: float) -> None:
         self._since[key] = self._quick[key] = now
