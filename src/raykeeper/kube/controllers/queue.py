@@ -204,7 +204,7 @@ class WorkQueue(Generic[K]):
         again = self._again.pop(key, None)
         if again is not None:
             self._lines[again[1]].add(key, again[0])
-        if self._getters:
+        if self._is_called_for():
             # Not before whoever is done had the chance to take the next key: waking another for it would be in vain.
             asyncio.get_running_loop().call_soon(self._rouse_if_useful)
 
@@ -281,9 +281,13 @@ class WorkQueue(Generic[K]):
                 self._getters.remove(getter)
             raise
 
+    def _is_called_for(self) -> bool:
+        """Whether a key waits, and a worker for one."""
+        return bool(self._getters) and any(self._lines.values())
+
     def _rouse_if_useful(self) -> None:
         """Each worker that takes a key calls the next one, so that as many come as there are keys for them."""
-        if not self._getters:
+        if not self._is_called_for():
             return
         if self._candidates():
             self._rouse_getter()
