@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -35,6 +35,7 @@ from raykeeper.operator.rayjob.submitter.outcome import job_outcome, sidecar_out
 from raykeeper.operator.shared.children.keys import ChildKey
 from raykeeper.operator.shared.features import gcs_backend
 from raykeeper.operator.shared.head_pods import cluster_trouble, head_instance, head_pod, is_unready, pod_view
+from raykeeper.operator.shared.pulls import ContainerKey, RefusedPulls
 from raykeeper.operator.shared.random_names import random_end
 from raykeeper.operator.shared.troubles import pods_trouble
 from raykeeper.ray import jobs
@@ -69,6 +70,7 @@ class Observer:
         served = [kind for kind in kinds.WATCHED_BY_SCHEDULERS if kind.is_served(context.api_server)]
         self._scheduling = {kind.resource.kind: context.informers.cache(kind) for kind in served}
         self._made: dict[ObjectKey, Object] = {}  # submitters that the cache has not shown yet
+        self._refused = RefusedPulls()
         context.informers.of(kinds.WATCHED_JOBS).on_change(self._note_submitter)
 
     def remember(self, submitter: JSON) -> None:
@@ -89,9 +91,12 @@ class Observer:
         address = self._address(cluster) if cluster else None
         head = self._context.heads.of(cluster, address) if cluster and address else None
         submitter = self._submitter(job)
+        pods = self._pods_of(cluster) if cluster else []
+        submitter_pods = self._pods_of_submitter(job, submitter) if submitter else []
+        refused = self._refused.note(job.key, [*pods, *submitter_pods], now)
         known = Facts(
-            cluster=self._cluster_facts(job, cluster, address, now) if cluster else None,
-            submitter=self._submitter_facts(job, submitter, now) if submitter else None,
+            cluster=_cluster_facts(job, cluster, address, pods, refused) if cluster else None,
+            submitter=_submitter_facts(submitter, submitter_pods, refused) if submitter else None,
             settings=self._context.settings.rayjob,
             random_end=random_end(),
             namesake=self._namesake(job, cluster) if cluster else "",
@@ -102,6 +107,7 @@ class Observer:
     def forget(self, key: ObjectKey) -> None:
         """Ask nobody about a RayJob any more."""
         self._made.pop(key, None)
+        self._refused.forget(key)
         self._context.polls.forget(OwnerKey(RAY_JOBS.kind, key))
 
     def _ask(self, job: RayJob, head: Head | None, known: Facts) -> RayAnswer | None:
@@ -118,31 +124,13 @@ class Observer:
         service = self._services.get(ObjectKey(cluster.metadata.namespace, names.head_service_name(cluster)))
         return dashboard_of(service, self._context.settings.pods.cluster_domain) if service else None
 
-    def _cluster_facts(
-        self, job: RayJob, cluster: RayCluster, address: HeadAddress | None, now: datetime
-    ) -> ClusterFacts:
+    def _pods_of(self, cluster: RayCluster) -> list[JSON]:
         found = self._pods.find(kinds.BY_CLUSTER, str(cluster.key))
-        pods = [pod_view(pod) for pod in found if pod.controller_uid == cluster.metadata.uid]
-        head = head_pod(pods, job.status.head_instance)
-        owners = cluster.metadata.owner_references
-        is_owned = any(owner.controller and owner.uid == job.metadata.uid for owner in owners)
-        return ClusterFacts(
-            name=cluster.metadata.name,
-            uid=cluster.metadata.uid,
-            is_owned=is_owned,
-            is_going=cluster.metadata.deletion_timestamp is not None,
-            going_since=parse_time(cluster.metadata.deletion_timestamp),
-            spec=cluster.spec,
-            status=cluster.status,
-            dashboard_url=address.authority if address else "",
-            head_instance=head_instance(head),
-            has_lost_head=has_lost_head(cluster),
-            is_head_ready=head is not None and not is_unready(head),
-            sidecar=sidecar_outcome(head, most_restarts(job, cluster.spec)) if head else None,
-            trouble=pods_trouble(pods, now) or cluster_trouble(cluster),
-            keeps_jobs=gcs_backend(cluster.spec, cluster.metadata.annotations) is not None,
-            submission_mode=cluster.metadata.labels.get(labels.JOB_SUBMISSION_MODE, "") if is_owned else "",
-        )
+        return [pod_view(pod) for pod in found if pod.controller_uid == cluster.metadata.uid]
+
+    def _pods_of_submitter(self, job: RayJob, submitter: Object) -> list[JSON]:
+        found = self._submitter_pods.find(kinds.BY_ORIGIN, str(job.key))
+        return [pod_view(pod) for pod in found if pod.controller_uid == submitter.metadata.uid]
 
     def _namesake(self, job: RayJob, cluster: RayCluster) -> str:
         """The oldest RayJob that has the same job on the same cluster, unless it is this one.
@@ -168,12 +156,6 @@ class Observer:
         found = self._jobs.get(job.key) or self._made.get(job.key)
         return found if found is not None and found.controller_uid == job.metadata.uid else None
 
-    def _submitter_facts(self, job: RayJob, submitter: Object, now: datetime) -> SubmitterFacts:
-        found = self._submitter_pods.find(kinds.BY_ORIGIN, str(job.key))
-        pods = [pod_view(pod) for pod in found if pod.controller_uid == submitter.metadata.uid]
-        status = {"status": msgspec.json.decode(submitter.status or b"{}")}
-        return job_outcome(status, pods, pods_trouble(pods, now))
-
 
 def moment_of(job: RayJob, known: Facts) -> str:
     """What has happened that Ray must be asked anew after: the job was given to Ray, its submitter ended or is gone."""
@@ -181,6 +163,40 @@ def moment_of(job: RayJob, known: Facts) -> str:
     submitter = known.submitter or sidecar
     has_submitter = submitter is not None and not submitter.has_finished
     return f"{'given' if job.status.job_status else ''} {'submitter' if has_submitter else ''}"
+
+
+def _cluster_facts(
+    job: RayJob,
+    cluster: RayCluster,
+    address: HeadAddress | None,
+    pods: list[JSON],
+    refused: Collection[ContainerKey],
+) -> ClusterFacts:
+    head = head_pod(pods, job.status.head_instance)
+    owners = cluster.metadata.owner_references
+    is_owned = any(owner.controller and owner.uid == job.metadata.uid for owner in owners)
+    return ClusterFacts(
+        name=cluster.metadata.name,
+        uid=cluster.metadata.uid,
+        is_owned=is_owned,
+        is_going=cluster.metadata.deletion_timestamp is not None,
+        going_since=parse_time(cluster.metadata.deletion_timestamp),
+        spec=cluster.spec,
+        status=cluster.status,
+        dashboard_url=address.authority if address else "",
+        head_instance=head_instance(head),
+        has_lost_head=has_lost_head(cluster),
+        is_head_ready=head is not None and not is_unready(head),
+        sidecar=sidecar_outcome(head, most_restarts(job, cluster.spec)) if head else None,
+        trouble=pods_trouble(pods, refused) or cluster_trouble(cluster),
+        keeps_jobs=gcs_backend(cluster.spec, cluster.metadata.annotations) is not None,
+        submission_mode=cluster.metadata.labels.get(labels.JOB_SUBMISSION_MODE, "") if is_owned else "",
+    )
+
+
+def _submitter_facts(submitter: Object, pods: list[JSON], refused: Collection[ContainerKey]) -> SubmitterFacts:
+    status = {"status": msgspec.json.decode(submitter.status or b"{}")}
+    return job_outcome(status, pods, pods_trouble(pods, refused))
 
 
 class _End(msgspec.Struct, rename="camel"):

@@ -180,7 +180,7 @@ class Observer:
             ready_pods=sum(is_ready(pod) and pod["metadata"]["labels"].get(labels.SERVE) == "true" for pod in present),
             replaced_at=parse_time(metadata.annotations.get(REPLACED_AT)),
             needs_suspend=goal.suspend if differs else None,
-            trouble=pods_trouble(present, self._context.clock.now()) or cluster_trouble(cluster),
+            trouble=pods_trouble(present) or cluster_trouble(cluster),
             rolled_back=metadata.annotations.get(ROLLED_BACK, ""),
             rolled_back_because=metadata.annotations.get(ROLLED_BACK_BECAUSE, ""),
         )
