@@ -162,6 +162,15 @@ def test_an_interactive_job_that_loses_its_cluster_waits_for_another(cluster: Cl
     assert again.actions == (f.CreateCluster("counter-fghij"),)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cluster_that_is_lost_after_its_spec_was_edited_away_cannot_be_made_anew_and_that_is_said(mode: str) -> None:
+    job = a_job("Initializing", {"headInstance": ""}, submissionMode=mode, rayClusterSpec=None)
+    taken = step(job, facts(cluster=None), NOW)
+    assert (taken.actions, state(taken)) == ((), ("Initializing", "", ""))
+    assert taken.trouble is not None
+    assert (taken.trouble.reason, "spec.rayClusterSpec" in taken.trouble.message) == ("RayClusterNotFound", True)
+
+
 def test_an_id_that_ray_does_not_know_is_said_and_can_be_corrected() -> None:
     mistyped = running({"jobId": "myjob"}, submissionMode="InteractiveMode", jobId="myjob")
     waiting = step(mistyped, facts(ray=NoSuchJob()), NOW)

@@ -17,6 +17,7 @@ from raykeeper.api.times import parse_time
 from raykeeper.operator import kinds
 from raykeeper.operator.context import Context
 from raykeeper.operator.raycluster.observe import to_json
+from raykeeper.operator.raycluster.reading import read_cluster
 from raykeeper.operator.rayhead.address import HeadAddress, dashboard_of
 from raykeeper.operator.rayhead.poller import OwnerKey, Reading
 from raykeeper.operator.rayhead.questions import job_question
@@ -87,7 +88,7 @@ class Observer:
         """Everything at once; nothing is waited for."""
         now = self._context.clock.now()
         item = self._clusters.get(ObjectKey(job.metadata.namespace, job.status.ray_cluster_name))
-        cluster = RayCluster.from_object(item) if item is not None else None
+        cluster = read_cluster(item)[0] if item is not None else None
         address = self._address(cluster) if cluster else None
         head = self._context.heads.of(cluster, address) if cluster and address else None
         submitter = self._submitter(job)
