@@ -20,7 +20,8 @@ from raykeeper.operator.context import Context
 from raykeeper.operator.kinds import BY_OWNER, WATCHED_RAYCRONJOBS, WATCHED_RAYJOBS
 from raykeeper.operator.raycronjob.plan import CronPlan, desired_rayjob, plan, rayjob_name
 from raykeeper.operator.raycronjob.schedule import Schedule, parse_schedule
-from raykeeper.operator.raycronjob.validation import parse_zone, violations
+from raykeeper.operator.raycronjob.validation import violations
+from raykeeper.operator.raycronjob.zones import parse_zone
 from raykeeper.operator.shared.children.apply import ChildWriter, Refusal
 from raykeeper.operator.shared.children.drift import Drift
 from raykeeper.operator.shared.children.plan import CreateChild
