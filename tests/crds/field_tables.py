@@ -254,6 +254,8 @@ applicationStatuses{}.serveDeploymentStatuses{}.message  string
 targetCapacity                                       int32
 trafficRoutedPercent                                 int32
 lastTrafficMigratedTime                              date-time
+unhealthySince                                       date-time
+historyURL                                           string
 """
 
 RAY_SERVICE_STATUS = f"""

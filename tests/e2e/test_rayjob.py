@@ -26,8 +26,23 @@ from support.rayjob_scene import RAY_JOB_OBJECTS
 
 SECONDS = 300.0  # a head needs 15 on an idle machine, and three start at once
 HEAD: JSON = {"headGroupSpec": {"template": a_template(HEAD_RESOURCES, {})}, "rayVersion": RAY_VERSION}
-ODD = "echo \"a  b\" '$HOME' $((40 + 2)) $$ $(echo inner)"
+ODD = (
+    r"""printf '%s\n' "a  b" '$HOME' "it's \"quoted\"" 'back\slash\n' $((40 + 2)) "$(echo inner)" '$(HOME)' '$$' """
+    "'gr\u00fc\u00dfe \u2603 \u4f60\u597d'"
+)
 """What a shell in between, or the kubelet, would change."""
+PRINTED = [
+    "a  b",
+    "$HOME",
+    'it\'s "quoted"',
+    r"back\slash\n",
+    "42",
+    "inner",
+    "$(HOME)",
+    "$$",
+    "gr\u00fc\u00dfe \u2603 \u4f60\u597d",
+]
+"""What it prints, line by line."""
 
 
 class RealJobs:
@@ -103,12 +118,13 @@ async def test_jobs_of_all_kinds_run_on_a_cluster_that_asks_for_a_token(jobs: Re
     shared: JSON = {"clusterSelector": {"ray.io/cluster": "shared"}}
     counting = "for n in 1 2 3 4 5; do echo count $n; sleep 0.5; done"
     await jobs.apply("http", submissionMode="HTTPMode", entrypoint=ODD, **shared)
+    await jobs.apply("odd", entrypoint=ODD, **shared)
     await jobs.apply("failing", submissionMode="HTTPMode", entrypoint="echo 'too bad'; exit 3", **shared)
     await jobs.apply("endless", submissionMode="HTTPMode", entrypoint="sleep 3600", **shared)
     await jobs.apply("interactive", submissionMode="InteractiveMode", **shared)
     await jobs.apply("tailed", entrypoint="unused", submitterPodTemplate=light_submitter("--", counting), **shared)
     await asyncio.gather(
-        completes(jobs, "http"),
+        prints_what_was_meant(jobs),
         fails(jobs),
         is_stopped_by_its_deletion(jobs),
         is_submitted_by_its_user(jobs),
@@ -119,6 +135,14 @@ async def test_jobs_of_all_kinds_run_on_a_cluster_that_asks_for_a_token(jobs: Re
 
 async def completes(jobs: RealJobs, name: str) -> JSON:
     return await jobs.becomes(name, "Complete", "SUCCEEDED")
+
+
+async def prints_what_was_meant(jobs: RealJobs) -> None:
+    """Given to Ray by the operator, and by a submitter in a pod of its own."""
+    followed = await log_of(jobs, "http", await completes(jobs, "http"))
+    await completes(jobs, "odd")
+    for log in (followed, await jobs.submitter_log("odd")):
+        assert [line for line in log.splitlines() if line in PRINTED] == PRINTED, log
 
 
 async def fails(jobs: RealJobs) -> None:
@@ -135,6 +159,11 @@ async def is_stopped_by_its_deletion(jobs: RealJobs) -> None:
         return await jobs.kube.find(RAY_JOB_OBJECTS, jobs.key("endless")) is None
 
     await eventually(is_gone, seconds=SECONDS)
+    assert f"Job '{status['jobId']}' ended: STOPPED" in await log_of(jobs, "endless", status)
+
+
+async def log_of(jobs: RealJobs, name: str, status: JSON) -> str:
+    """What a job on the shared cluster printed, as a submitter tells it that finds the job there."""
     follow = light_submitter("--", "unused")["spec"]["containers"][0]
     follow["env"] = [
         {"name": "RAY_DASHBOARD_ADDRESS", "value": status["dashboardURL"]},
@@ -144,11 +173,10 @@ async def is_stopped_by_its_deletion(jobs: RealJobs) -> None:
             "valueFrom": {"secretKeyRef": {"name": "shared", "key": "auth_token"}},
         },
     ]
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "witness"}}
-    log = await asyncio.to_thread(
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"witness-{name}"}}
+    return await asyncio.to_thread(
         jobs.namespace.output_of, {**pod, "spec": {"restartPolicy": "Never", "containers": [follow]}}
     )
-    assert f"Job '{status['jobId']}' ended: STOPPED" in log
 
 
 async def is_submitted_by_its_user(jobs: RealJobs) -> None:

@@ -164,6 +164,10 @@ class ClockAhead(SystemClock):
     def now(self) -> datetime:
         return super().now() + self._ahead
 
+    def advance(self, by: timedelta) -> None:
+        """Let it be so much later at once."""
+        self._ahead += by
+
 
 @contextlib.asynccontextmanager
 async def operating(kubeconfig: Path, *namespaces: str, **given: Unpack[Given]) -> AsyncIterator[Operator]:

@@ -14,11 +14,10 @@ from typing import Any, Generic, TypeVar
 
 from bed.control_plane import ControlPlane
 from raykeeper.api.meta import Object
-from raykeeper.operator.api_server_facts import ApiServerFacts
 from raykeeper.operator.kinds import WATCHED_RAYCLUSTERS
 from support.conditions import eventually
 from support.crashes import CrashAfter
-from support.operating import KUBERNETES, Given, Operator, operating_each
+from support.operating import Given, Operator, operating_each
 from support.rayservice_scene import ServiceScene
 
 AT_ONCE = 12
@@ -48,7 +47,8 @@ class Story(Generic[S]):
     """What must be the same in the end."""
     watch: Deed[S] | None = None
     """Runs for ever beside the change, and fails where something is wrong."""
-    api_server: ApiServerFacts = KUBERNETES
+    given: Given = field(default_factory=Given)
+    """The circumstances of the operators."""
 
 
 @dataclass
@@ -124,7 +124,7 @@ async def _operated(plays: Sequence[_Play[S]], story: Story[S], *, is_fenced: bo
     each: dict[str, Given] = {one.scene.namespace: Given(heads_at=one.scene.heads.url_of) for one in plays}
     if is_fenced:
         each = {one.scene.namespace: Given(**each[one.scene.namespace], fence=one.fence) for one in plays}
-    async with operating_each(plays[0].scene.plane.admin_kubeconfig, each, api_server=story.api_server) as operator:
+    async with operating_each(plays[0].scene.plane.admin_kubeconfig, each, **story.given) as operator:
         for play in plays:
             operator.informers.of(WATCHED_RAYCLUSTERS).on_change(play.note)
         await operator.informers.wait_synced()

@@ -108,6 +108,10 @@ class RayServiceStatus(ApiStruct, frozen=True):
     """Percentage of the traffic that goes to it."""
     last_traffic_migrated_time: Time | None = None
     """When that percentage last changed."""
+    unhealthy_since: Time | None = None
+    """Since when Serve calls an application on it `UNHEALTHY` or `DEPLOY_FAILED`. Raykeeper only."""
+    history_url: str = ""
+    """Where its history can be opened. Raykeeper only."""
 
 
 class RayServiceStatuses(ApiStruct, frozen=True):

@@ -396,6 +396,8 @@ def _facts(observed: Observed, item: JSON) -> Iterator[tuple[str, str]]:
         yield from _given(("history", status.get("historyURL")))
     if observed.kind == "RayService":
         yield from _given(("serve endpoints", str(status.get("numServeEndpoints", 0))))
+        for part in ("activeServiceStatus", "pendingServiceStatus"):
+            yield from _given(("history", (status.get(part) or {}).get("historyURL")))
     if observed.kind == "RayCronJob":
         yield from _given(("schedule", spec.get("schedule")), ("time zone", spec.get("timeZone")))
         yield from _given(("last scheduled", status.get("lastScheduleTime")))

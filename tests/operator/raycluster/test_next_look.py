@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from raykeeper.kube.controllers.requeue import Requeue
-from raykeeper.operator.raycluster.next_look import next_look
+from raykeeper.operator.raycluster.next_look import gang_look, next_look
 from raykeeper.operator.raycluster.pod import Pod
-from support.operator_raycluster import NOW, a_head, a_worker
+from raykeeper.operator.schedulers.interface import Wait
+from support.operator_raycluster import NOW, a_cluster, a_head, a_worker
 
 
 def seconds(*pods: Pod, waits: tuple[float | None, ...] = (), chance: float = 0.5) -> float | None:
@@ -31,3 +33,10 @@ def test_pods_that_go_or_ended_and_writes_in_flight_bring_it_back_in_time() -> N
     assert seconds(a_worker("a", ends=NOW - timedelta(seconds=90))) == 211
     assert seconds(a_worker("a", ended=True, age=2)) == 4
     assert seconds(a_head(), waits=(None, 20)) == 21
+
+
+def test_a_gang_of_a_rayjob_is_looked_at_while_it_waits_since_nobody_tells_its_cluster() -> None:
+    cluster, waits = a_cluster(), Wait("Queued", "PodGroup ray-train-pg is Pending")
+    marks = {"ray.io/originated-from-crd": "RayJob", "ray.io/originated-from-cr-name": "train"}
+    of_job = structs.replace(cluster, metadata=structs.replace(cluster.metadata, labels=marks))
+    assert [gang_look(of_job, waits), gang_look(of_job, None), gang_look(cluster, waits)] == [30, None, None]

@@ -14,7 +14,7 @@ from raykeeper.api.labels import CRONJOB_SCHEDULED_TIMESTAMP
 from raykeeper.api.meta import JSON, ObjectKey, Resource
 from raykeeper.kube.resources import JOBS
 from raykeeper.operator.raycronjob.schedule import parse_schedule
-from raykeeper.operator.raycronjob.validation import parse_zone
+from raykeeper.operator.raycronjob.zones import parse_zone
 from support.conditions import eventually
 from support.raycronjob_scene import CRON_OBJECTS, CronScene, a_cron_scene, a_raycronjob
 from support.rayjob_scene import RAY_JOB_OBJECTS

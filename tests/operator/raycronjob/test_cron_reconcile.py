@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from bed.control_plane import ControlPlane
-from raykeeper.api.meta import JSON, ObjectKey
+from raykeeper.api.meta import JSON, Object, ObjectKey, ObjectMeta
+from raykeeper.api.raycronjob import RayCronJobStatus
 from raykeeper.kube.errors import Invalid
+from raykeeper.operator.raycronjob.reconcile import read_cron
 from support.conditions import eventually
 from support.crashes import CrashAfter
 from support.raycronjob_scene import CRON_OBJECTS, CronScene, a_cron_scene, a_raycronjob, hourly, scheduled
@@ -172,8 +175,26 @@ async def test_bad_input_is_named_by_its_field_and_nothing_is_made(
         if field is None:
             await scene.has_jobs(1)
         else:
-            assert field in (await scene.is_told("InvalidRayCronJobSpec"))["note"]
+            note = (await scene.is_told("InvalidRayCronJobSpec"))["note"]
+            assert field in note
+            await scene.says("Stalled", status="True", message=note, reason="InvalidRayCronJobSpec")
+            await scene.says("Ready", status="False", message=note)
             assert await scene.jobs() == []
+
+
+def stored(spec: JSON, status: JSON) -> Object:
+    parts = [msgspec.Raw(msgspec.json.encode(part)) for part in (spec, status)]
+    return Object(metadata=ObjectMeta(name="nightly", namespace="ns"), spec=parts[0], status=parts[1])
+
+
+def test_what_cannot_be_read_keeps_its_status_and_is_named() -> None:
+    status = {"lastScheduleTime": "2026-11-16T12:00:00Z"}
+    cron, (broken,) = read_cron(stored(a_raycronjob(startingDeadlineSeconds="soon")["spec"], status))
+    assert cron.status.last_schedule_time == "2026-11-16T12:00:00Z"
+    assert str(broken) == "spec cannot be read: Expected `int | null`, got `str` - at `$.startingDeadlineSeconds`"
+    cron, (broken,) = read_cron(stored(a_raycronjob()["spec"], {"active": 5}))
+    assert (broken.part, cron.status) == ("Status", RayCronJobStatus())
+    assert read_cron(stored(a_raycronjob()["spec"], status))[1] == []
 
 
 async def test_a_policy_that_does_not_exist_is_refused_by_the_api_server(scene: CronScene) -> None:

@@ -17,6 +17,7 @@ from raykeeper.operator.rayjob.facts import (
     ClusterFacts,
     JobInfo,
     NoSuchJob,
+    RayAnswer,
     Silence,
     Step,
     SubmitterFacts,
@@ -159,6 +160,15 @@ def test_an_interactive_job_that_loses_its_cluster_waits_for_another(cluster: Cl
     assert (taken.status.job_deployment_status, taken.status.dashboard_url) == ("Initializing", "")
     again = step(msgspec.structs.replace(job, status=taken.status), facts(cluster=None), NOW)
     assert again.actions == (f.CreateCluster("counter-fghij"),)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cluster_that_is_lost_after_its_spec_was_edited_away_cannot_be_made_anew_and_that_is_said(mode: str) -> None:
+    job = a_job("Initializing", {"headInstance": ""}, submissionMode=mode, rayClusterSpec=None)
+    taken = step(job, facts(cluster=None), NOW)
+    assert (taken.actions, state(taken)) == ((), ("Initializing", "", ""))
+    assert taken.trouble is not None
+    assert (taken.trouble.reason, "spec.rayClusterSpec" in taken.trouble.message) == ("RayClusterNotFound", True)
 
 
 def test_an_id_that_ray_does_not_know_is_said_and_can_be_corrected() -> None:
@@ -371,6 +381,25 @@ def test_a_head_that_does_not_answer_has_five_minutes() -> None:
     assert state(taken) == ("Failed", "", "JobStatusCheckTimeoutExceeded"), "not tried again"
     answered = step(running(late), facts(ray=RUNS, submitter=RUNNING_SUBMITTER), NOW)
     assert answered.status.job_status_check_failure_start_time is None
+
+
+@pytest.mark.parametrize("mode", ["K8sJobMode", "HTTPMode", "InteractiveMode"])
+@pytest.mark.parametrize("answer", [NoSuchJob(), RUNS])
+def test_any_answer_of_ray_ends_the_silence_before_it(mode: str, answer: RayAnswer) -> None:
+    silent: JSON = {"jobStatusCheckFailureStartTime": ago(590)}
+    job = running(silent, submissionMode=mode, jobId="counter-abcde", backoffLimit=3)
+    answered = step(job, facts(ray=answer, submitter=RUNNING_SUBMITTER), NOW - timedelta(seconds=580)).status
+    assert answered.job_status_check_failure_start_time is None
+    later = step(
+        msgspec.structs.replace(job, status=answered), facts(ray=Silence("lost"), submitter=RUNNING_SUBMITTER), NOW
+    )
+    assert later.status.job_deployment_status == "Running", "one question without an answer is no failure"
+
+
+def test_a_question_that_was_not_asked_yet_does_not_end_the_silence() -> None:
+    silent = {"jobStatusCheckFailureStartTime": ago(200)}
+    taken = step(running(silent), facts(ray=None, submitter=RUNNING_SUBMITTER), NOW)
+    assert taken.status.job_status_check_failure_start_time == ago(200)
 
 
 def test_http_jobs_are_given_to_ray_by_the_operator() -> None:

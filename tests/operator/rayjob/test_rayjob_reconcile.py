@@ -12,7 +12,7 @@ from bed.control_plane import ControlPlane
 from raykeeper.operator.settings import HistorySettings, OperatorSettings
 from support.conditions import eventually
 from support.crashes import CrashAfter
-from support.rayjob_scene import RAY_JOB_OBJECTS, JobScene, a_job_scene, a_rayjob
+from support.rayjob_scene import CLUSTER_SPEC, RAY_JOB_OBJECTS, JobScene, a_job_scene, a_rayjob
 
 pytestmark = pytest.mark.usefixtures("kwok")
 
@@ -139,6 +139,28 @@ async def test_what_makes_no_sense_is_refused_and_recovers(scene: JobScene) -> N
         await eventually(is_told)
         scene.head.move(job_id, "SUCCEEDED")
         await scene.becomes("Complete")
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_job_whose_spec_can_no_longer_be_read_is_told_and_can_be_deleted(
+    scene: JobScene, has_begun: bool
+) -> None:
+    cluster = {**CLUSTER_SPEC, "headGroupSpec": {**CLUSTER_SPEC["headGroupSpec"], "rayStartParams": {}}}
+    await scene.apply(a_rayjob(rayClusterSpec=cluster, suspend=not has_begun, shutdownAfterJobFinishes=True))
+    async with scene.operating():
+        if has_begun:
+            scene.head.move(await scene.is_submitted(), "RUNNING")
+            await scene.becomes("Running", "RUNNING")
+        else:
+            await scene.becomes("Suspended")
+        nonsense = {"backoffLimit": "many"}  # the schema of v1alpha1 lets it pass
+        await scene.kube.merge_patch(replace(RAY_JOB_OBJECTS, version="v1alpha1"), scene.key, {"spec": nonsense})
+        assert "spec cannot be read" in (await scene.is_told("InvalidRayJobSpec"))["note"]
+        await scene.says("RayJobInvalid" if has_begun else "Stalled", "spec cannot be read")
+        await scene.kube.delete(RAY_JOB_OBJECTS, scene.key)
+        await scene.is_gone()
+        await scene.has_clusters(0)
+    assert scene.head.stopped == scene.head.submitted
 
 
 async def test_a_job_that_ray_refuses_fails_with_rays_words(scene: JobScene) -> None:

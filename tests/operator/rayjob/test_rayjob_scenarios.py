@@ -187,31 +187,49 @@ async def test_10_a_dashboard_that_stays_silent_fails_the_job_after_the_time_tha
         assert "GCS is away" in (await scene.is_told("JobStatusCheckTimeoutExceeded"))["note"]
 
 
-async def test_11_a_job_says_what_it_waits_for_and_may_fail_as_soon_as_it_is_hopeless(scene: JobScene) -> None:
+async def tell_why_head_waits(scene: JobScene, reason: str, message: str) -> None:
+    """Write what the kubelet would about the container of the head, once there is one."""
+    (pod,) = await eventually(scene.heads)
+    status = {"name": "ray", "image": "", "imageID": "", "ready": False, "restartCount": 0}
+    waiting = {"waiting": {"reason": reason, "message": message}}
+    key = ObjectKey(scene.namespace, pod["metadata"]["name"])
+    patch = {"status": {"containerStatuses": [status | {"state": waiting}]}}
+    await scene.kube.merge_patch(PODS.read_as(dict), key, patch, subresource="status")
+
+
+def a_job_that_cannot_start() -> JSON:
     template = {
         "metadata": {"annotations": HELD},
         "spec": {"containers": [{"name": "ray", "image": "registry.example/none:1"}]},
     }
-    spec = CLUSTER_SPEC | {"headGroupSpec": {"template": template}}
-    body = a_rayjob(rayClusterSpec=spec)
-    await scene.apply(body)
+    return a_rayjob(rayClusterSpec=CLUSTER_SPEC | {"headGroupSpec": {"template": template}})
+
+
+async def test_11_a_job_says_what_it_waits_for_and_may_fail_as_soon_as_it_is_hopeless(scene: JobScene) -> None:
+    await scene.apply(a_job_that_cannot_start())
     async with scene.operating():
-
-        async def has_head() -> list[JSON]:
-            return await scene.heads()
-
-        (pod,) = await eventually(has_head)
-        waiting = {"reason": "InvalidImageName", "message": "couldn't parse image name"}
-        status = {"name": "ray", "image": "", "imageID": "", "ready": False, "restartCount": 0}
-        patch = {"status": {"containerStatuses": [status | {"state": {"waiting": waiting}}]}}
-        key = ObjectKey(scene.namespace, pod["metadata"]["name"])
-        await scene.kube.merge_patch(PODS.read_as(dict), key, patch, subresource="status")
+        await tell_why_head_waits(scene, "InvalidImageName", "couldn't parse image name")
         await scene.says("Reconciling", "couldn't parse image name")
         assert (await scene.condition("Reconciling"))["reason"] == "InvalidImageName"
         assert (await scene.status())["jobDeploymentStatus"] == "Initializing"
         await scene.annotate({"raykeeper.io/fail-fast": "true"})
         failed = await scene.becomes("Failed")
         assert "InvalidImageName" in failed["message"]
+
+
+async def test_11_an_image_that_is_refused_for_the_first_time_has_five_minutes(scene: JobScene) -> None:
+    clock = ClockAhead(timedelta(hours=1))  # so old is the pod by now
+    await scene.apply(a_job_that_cannot_start())
+    await scene.annotate({"raykeeper.io/fail-fast": "true"})
+    async with scene.operating(clock=clock):
+        await tell_why_head_waits(scene, "ErrImagePull", "failed to resolve reference: 401 Unauthorized")
+        await scene.says("Reconciling", "401 Unauthorized")
+        clock.advance(timedelta(minutes=4))
+        await tell_why_head_waits(scene, "ImagePullBackOff", 'Back-off pulling image "registry.example/none:1"')
+        await scene.says("Reconciling", "Back-off")
+        assert (await scene.status())["jobDeploymentStatus"] == "Initializing"
+        clock.advance(timedelta(minutes=1))
+        assert (await scene.becomes("Failed"))["reason"] == "CannotStart"
 
 
 async def test_12_a_quota_that_keeps_the_head_from_starting_is_named(scene: JobScene) -> None:

@@ -16,11 +16,13 @@ import pytest
 from bed.control_plane import ControlPlane
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, ObjectKey
+from raykeeper.operator.schedulers.volcano import POD_GROUPS
+from support.operating import with_scheduler
 from support.raycluster_scene import CLUSTERS, a_group
 from support.rayservice_scene import ServiceScene, a_cluster_config, a_rayservice, a_serve_config, a_service_scene
 from support.service_crashes import Portrait, Story, ends_of, writes_of
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("kwok")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("kwok", "scheduler_crds", "pods_are_bound")]
 HEAD_ALONE: Final[JSON] = a_cluster_config() | {"workerGroupSpecs": []}
 OTHER: Final[JSON] = a_cluster_config(image="rayproject/ray:2.61.0") | {"workerGroupSpecs": []}
 THIRD: Final[JSON] = a_cluster_config(image="rayproject/ray:2.62.0") | {"workerGroupSpecs": []}
@@ -128,6 +130,15 @@ async def watch_the_active(scene: ServiceScene) -> None:
         await asyncio.sleep(0.2)
 
 
+async def has_one_gang(scene: ServiceScene) -> bool:
+    """Whether all is settled, and the PodGroup of the cluster that serves is the only one."""
+    if not await serves(scene, application="search"):
+        return False
+    groups = await scene.kube.list(POD_GROUPS.read_as(dict), scene.namespace)
+    sizes = {group["metadata"]["name"]: group["spec"]["minMember"] for group in groups}
+    return sizes == {f"ray-{await scene.active()}-pg": 1}
+
+
 async def portrait(scene: ServiceScene) -> Portrait:
     conditions = (await scene.status())["conditions"]
     services = {name for name in await scene.services() if name in ("web-head-svc", "web-serve-svc")}
@@ -174,6 +185,14 @@ RARE: Final[dict[str, Story[ServiceScene]]] = {
         change=patched(rayClusterConfig=HEAD_ALONE | {"workerGroupSpecs": [a_group()]}),
         is_done=partial(serves, groups=1),
         clusters=1,
+    ),
+    "upgrade with Volcano": a_story(
+        SERVED,
+        change=patched(rayClusterConfig=OTHER, serveConfigV2=a_serve_config("search")),
+        is_done=has_one_gang,
+        clusters=2,
+        watch=watch_the_active,
+        given=with_scheduler("volcano"),
     ),
     "take-over": a_story(SERVED, change=is_taken_over_from_kuberay, is_done=serves, clusters=1),
     "broken applications": a_story(

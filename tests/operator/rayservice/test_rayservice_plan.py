@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,8 +34,10 @@ from raykeeper.operator.rayservice.facts import (
 )
 from raykeeper.operator.rayservice.plan import plan
 from raykeeper.operator.rayservice.states import READY, SUSPENDED, SUSPENDING
-from raykeeper.operator.rayservice.status import status_of, without_promotion
+from raykeeper.operator.rayservice.status import linked, status_of, without_promotion
 from raykeeper.operator.rayservice.versions import Match
+from raykeeper.operator.settings import HistorySettings
+from raykeeper.operator.shared.history import History
 from raykeeper.ray.serve import ApplicationStatus, DeploymentStatus
 from support.rayservice_facts import NOW, RUNNING, a_cluster, a_service, ago, facts
 
@@ -255,7 +258,7 @@ def test_broken_applications_get_another_cluster_only_where_that_was_asked_for(
     after: str, state: str, expected: str
 ) -> None:
     broken = replace(RUNNING, applications={"shop": AppStatus(state)})
-    said = {"conditions": [a_condition("ServeApplicationsHealthy", "False")]}
+    said = {"activeServiceStatus": {"rayClusterName": "a", "unhealthySince": ago(60)}}
     service = a_service("a", annotations={"raykeeper.io/replace-unhealthy-after": after}, status=said)
     taken = plan(service, facts(a_cluster("a", serve=broken)), NOW)
     assert names(taken) == ("a", expected)
@@ -265,6 +268,38 @@ def test_broken_applications_get_another_cluster_only_where_that_was_asked_for(
     )
     assert names(unsaid) == ("a", ""), "its time begins now"
     assert (unsaid.look_at is None) == (taken.look_at is None)
+
+
+def serving(state: str, **changes: Any) -> Facts:
+    return facts(a_cluster("a", serve=replace(RUNNING, applications={"shop": AppStatus(state)}, **changes)))
+
+
+def test_the_time_of_broken_applications_does_not_begin_while_they_are_deployed() -> None:
+    service = a_service("a", annotations={"raykeeper.io/replace-unhealthy-after": "10m"})
+    planned: list[str] = []
+    for minute, state in [(0, "RUNNING"), (1, "DEPLOYING"), (15, "UNHEALTHY"), (24, "UNHEALTHY"), (25, "UNHEALTHY")]:
+        now, seen = NOW + timedelta(minutes=minute), serving(state)
+        taken = plan(service, seen, now)
+        planned.append(taken.pending)
+        service = msgspec.structs.replace(service, status=status_of(service, seen, taken, "", now))
+    assert planned == ["", "", "", "", NEW]
+
+
+def test_since_when_applications_are_broken_stands_until_serve_says_otherwise() -> None:
+    said = {"activeServiceStatus": {"rayClusterName": "a", "unhealthySince": ago(60)}}
+    silent = serving("UNHEALTHY", is_current=False)
+    for seen, since in [(serving("UNHEALTHY"), ago(60)), (silent, ago(60)), (serving("DEPLOYING"), None)]:
+        service = a_service("a", status=said)
+        status = status_of(service, seen, plan(service, seen, NOW), "", NOW)
+        assert status.active_service_status.unhealthy_since == since
+
+
+def test_clusters_have_links_only_where_the_history_is_known() -> None:
+    status = a_service("a").status
+    known = linked(status, partial(History(HistorySettings(url="https://history")).url, "ns"))
+    links = [known.active_service_status.history_url, known.pending_service_status.history_url]
+    assert links == ["https://history/s/ns/a/latest/", ""]
+    assert linked(known, lambda _: "") == status
 
 
 def test_suspend_of_the_cluster_is_passed_on() -> None:

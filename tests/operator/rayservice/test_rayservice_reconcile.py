@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from bed.control_plane import ControlPlane
+from raykeeper.operator.settings import HistorySettings, OperatorSettings
 from support.conditions import eventually
 from support.rayservice_scene import ServiceScene, a_cluster_config, a_rayservice, a_serve_config, a_service_scene
 
@@ -45,6 +47,19 @@ async def test_a_service_serves_and_says_so(scene: ServiceScene) -> None:
 
 async def has_endpoints(scene: ServiceScene, count: int) -> bool:
     return bool((await scene.status()).get("numServeEndpoints") == count)
+
+
+async def test_each_cluster_is_linked_to_its_history_where_the_operator_knows_it(scene: ServiceScene) -> None:
+    settings = replace(OperatorSettings(), history=HistorySettings(url="https://history/base"))
+    await scene.apply(a_rayservice())
+    async with scene.operating(settings=settings):
+        old = await scene.serves()
+        await scene.patch(rayClusterConfig=a_cluster_config(image="rayproject/ray:2.61.0"))
+        new = await scene.has_pending()
+        status = await scene.status()
+    base = f"https://history/base/s/{scene.namespace}"
+    assert status["activeServiceStatus"]["historyURL"] == f"{base}/{old}/latest/"
+    assert status["pendingServiceStatus"]["historyURL"] == f"{base}/{new}/latest/"
 
 
 async def test_a_changed_config_is_sent_to_the_cluster_that_serves(scene: ServiceScene) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON
-from raykeeper.api.raycluster import RayCluster
+from raykeeper.api.raycluster import RayCluster, RayClusterSpec
 from raykeeper.api.rayjob import RayJob
 from raykeeper.operator.rayjob.cluster import desired_cluster
 from raykeeper.operator.rayjob.gang import job_gang, plan_job_gang
@@ -176,6 +176,24 @@ def test_a_jobs_pod_group_lives_through_all_its_attempts(mode: str) -> None:
     assert members("Complete", has_cluster=True) == 4
     assert members("Failed", has_cluster=False) == 0
     assert plan_job_gang(a_job(fields, "Complete"), "Complete", None, volcano, {}, DEFAULTS) == []
+
+
+@pytest.mark.parametrize("mode", ["K8sJobMode", "HTTPMode", "SidecarMode", "InteractiveMode"])
+@pytest.mark.parametrize("edited", [a_spec(a_group("gpu", 16, maxReplicas=16)), None])
+def test_the_gang_of_an_attempt_is_the_cluster_that_it_has_though_the_spec_was_edited(
+    mode: str, edited: JSON | None
+) -> None:
+    volcano, began = scheduler_named("volcano"), a_job({"submissionMode": mode})
+    body = desired_cluster(began, msgspec.to_builtins(began.spec.ray_cluster_spec), DEFAULTS)
+    cluster = replace(known_cluster(), spec=msgspec.convert(body["spec"], RayClusterSpec), submission_mode=mode)
+    (made,) = plan_job_gang(began, "Initializing", None, volcano, {}, DEFAULTS)
+    assert isinstance(made, CreateChild)
+    found = {child_key(made.body): made.body}
+    job = a_job({"submissionMode": "K8sJobMode", "rayClusterSpec": edited}, "Running")
+    assert plan_job_gang(job, "Running", cluster, volcano, found, DEFAULTS) == []
+    later = plan_job_gang(job, "Initializing", replace(cluster, is_going=True), volcano, found, DEFAULTS)
+    members = [action.patch["spec"]["minMember"] for action in later if isinstance(action, PatchChild)]
+    assert members == ([17] if edited else [0]), "the next attempt has the present spec"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -142,6 +142,28 @@ async def test_a_job_that_is_tried_again_keeps_its_gang_and_leaves_none_when_it_
         await job_scene.has_clusters(0)
 
 
+def too_large(replicas: int) -> JSON:
+    """A cluster whose workers fit on no node."""
+    container = {**TEMPLATE["spec"]["containers"][0], "resources": {"requests": {"cpu": "9000"}}}
+    group = a_group("gpu", replicas, template={"spec": {"containers": [container]}})
+    return {**CLUSTER_SPEC, "workerGroupSpecs": [group]}
+
+
+async def test_a_job_that_waits_in_a_queue_says_which_gang_waits_for_what(job_scene: JobScene) -> None:
+    key = ObjectKey(job_scene.namespace, "ray-counter-pg")
+    async with job_scene.operating(**with_scheduler("volcano")):
+        await job_scene.apply(labelled(a_rayjob(rayClusterSpec=too_large(2))))
+        await job_scene.says("Reconciling", "PodGroup ray-counter-pg is Pending in queue research; group gpu: 2 of 2")
+        assert (await job_scene.condition("Reconciling"))["reason"] == "Queued"
+        (cluster,) = await job_scene.clusters()
+        of_cluster = Scene(job_scene.kube, job_scene.namespace, cluster["metadata"]["name"])
+        told = await of_cluster.condition("Scheduled", "False")
+        assert told["message"].startswith("PodGroup ray-counter-pg is Pending in queue research; group gpu: 2 of 2")
+        said = {"type": "Unschedulable", "status": "True", "message": "queue research is over its quota", "reason": "x"}
+        await job_scene.kube.merge_patch(VOLCANOS, key, {"status": {"phase": "Pending", "conditions": [said]}})
+        await job_scene.says("Reconciling", "is Pending in queue research: queue research is over its quota; group gpu")
+
+
 @pytest.mark.parametrize(("name", "kind"), [("volcano", VOLCANOS), ("scheduler-plugins", PLUGINS)])
 async def test_a_service_leaves_no_gang_of_a_cluster_that_is_gone(
     name: str, kind: Resource[JSON], ray_crds: ControlPlane

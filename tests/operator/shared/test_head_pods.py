@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from raykeeper.api.conditions import Condition
 from raykeeper.api.meta import JSON, Object, ObjectMeta
-from raykeeper.operator.shared.head_pods import head_instance, pod_view
+from raykeeper.api.raycluster import HeadGroupSpec, RayCluster, RayClusterSpec, RayClusterStatus
+from raykeeper.operator.shared.head_pods import cluster_trouble, head_instance, pod_view
 
 
 def a_head(statuses: list[JSON], *containers: str, phase: str = "Running") -> JSON:
@@ -36,3 +38,17 @@ def test_a_head_of_which_nothing_was_told_has_its_first_start(statuses: list[JSO
 def test_a_head_that_has_ended_is_none(phase: str) -> None:
     assert head_instance(a_head([], "ray-head", phase=phase)) == ""
     assert head_instance(None) == ""
+
+
+def test_a_cluster_says_what_it_lacks_before_it_says_what_its_gang_waits_for() -> None:
+    def told(*conditions: Condition) -> str:
+        cluster = RayCluster(ObjectMeta(name="demo"), RayClusterSpec(HeadGroupSpec({})))
+        status = RayClusterStatus(conditions=conditions)
+        trouble = cluster_trouble(msgspec.structs.replace(cluster, status=status))
+        return trouble.message if trouble else ""
+
+    since = "2026-11-16T12:00:00Z"
+    queued = Condition("Scheduled", "False", "Queued", "PodGroup ray-demo-pg is Pending", since)
+    assert told(queued) == "RayCluster demo: PodGroup ray-demo-pg is Pending"
+    assert told(queued, Condition("ReplicaFailure", "True", "FailedCreate", "quota", since)) == "RayCluster demo: quota"
+    assert told(Condition("Scheduled", "True", "AllPodsHaveNodes", "", since)) == ""

@@ -191,7 +191,7 @@ def test_schedulers_count_what_the_collector_asks_for() -> None:
     ],
 )
 def test_the_history_is_linked_where_people_reach_it(host: str, url: str) -> None:
-    assert History(HistorySettings(callback_service_name=host)).url(a_cluster().build()) == url
+    assert History(HistorySettings(callback_service_name=host)).url(*a_cluster().build().key) == url
 
 
 def test_a_whole_address_of_the_history_wins_over_a_host() -> None:

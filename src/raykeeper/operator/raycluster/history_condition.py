@@ -39,7 +39,7 @@ def history_finding(cluster: RayCluster, pods: Sequence[Pod], history: History, 
     troubles = [*_without_collector(alive), *_in_trouble(alive), *_events_elsewhere(cluster)]
     if troubles:
         return troubles[0]
-    url = history.url(cluster)
+    url = history.url(cluster.metadata.namespace, cluster.metadata.name)
     return Finding(
         HISTORY_COLLECTED,
         "True",

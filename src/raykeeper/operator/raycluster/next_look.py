@@ -7,13 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from raykeeper.api.raycluster import RayCluster
 from raykeeper.kube.controllers.requeue import Requeue
 from raykeeper.operator.raycluster.pod import LOST_AFTER, REPLACED_AFTER, STUCK_AFTER, Pod
+from raykeeper.operator.schedulers.gang import Gang
+from raykeeper.operator.schedulers.interface import Wait
+from raykeeper.operator.shared.owner import Owner
 
 SPREAD: Final = 0.2
 """Of the usual while, half before and half after it: clusters that were all looked at after a restart do not all come
 back together."""
 MARGIN_SECONDS: Final = 1.0  # the clocks of servers that wrote the times differ
+GANG_SECONDS: Final = 30.0
+"""How often a cluster looks what its gang waits for where that is its RayJob's: nothing tells it of a change there."""
 
 
 def next_look(
@@ -30,6 +36,11 @@ def next_look(
     if usual <= soonest:
         return Requeue.routine(usual) if usual_seconds else Requeue.never()
     return Requeue.after(soonest)
+
+
+def gang_look(cluster: RayCluster, wait: Wait | None) -> float | None:
+    """Seconds until the word of the batch scheduler is looked at again; None where a change of it is told."""
+    return GANG_SECONDS if wait is not None and Gang(Owner.of(cluster)).is_of_jobs_cluster else None
 
 
 def _moments(pods: Sequence[Pod]) -> Iterator[datetime]:

@@ -44,6 +44,8 @@ class Observed:
     children: Mapping[ChildKey, JSON]
     """Those that the cluster controls, and the claim under its GCS, which may be nobody's."""
     cleanup_job: Object | None
+    gang: Sequence[JSON] = ()
+    """What a batch scheduler has of the cluster: its own objects, and those of the RayJob that made it."""
     unsettled: tuple[str, ...] = ()
     """Groups of which the caches do not show all that we did to their pods."""
 
@@ -67,6 +69,7 @@ class Observer:
         self._children: list[tuple[str, Cache[Any]]] = [
             (kind.resource.kind, informers.cache(kind)) for kind in CHILD_KINDS if kind.is_served(api_server)
         ]
+        self._gangs = GangObserver(informers, api_server)
 
     def observe(self, cluster: RayCluster) -> Observed:
         """The children that the cluster controls. Pods of a namesake that is gone are among them only as orphans."""
@@ -74,7 +77,7 @@ class Observer:
         job_name = redis_cleanup_job_name(cluster)
         jobs = (job for job in self._jobs.find(kinds.BY_OWNER, uid) if job.metadata.name == job_name)
         children = self._children_of(uid) | self._claim_of(cluster)
-        return Observed(self._ray_pods(cluster), children, next(jobs, None))
+        return Observed(self._ray_pods(cluster), children, next(jobs, None), self._gangs.of_cluster(cluster))
 
     def _ray_pods(self, cluster: RayCluster) -> list[Pod]:
         found = self._pods.find(kinds.BY_CLUSTER, f"{cluster.metadata.namespace}/{cluster.metadata.name}")
@@ -96,6 +99,27 @@ class Observer:
         name = gcs_storage_claim_name(cluster)
         found = self._claims.get(ObjectKey(cluster.metadata.namespace, name))
         return {} if found is None else {ChildKey(PERSISTENT_VOLUME_CLAIMS.kind, name): to_json(found)}
+
+
+class GangObserver:
+    """Looks up what a batch scheduler has, such as PodGroups."""
+
+    def __init__(self, informers: Informers, api_server: ApiServerFacts) -> None:
+        served = [kind for kind in kinds.WATCHED_BY_SCHEDULERS if kind.is_served(api_server)]
+        self._caches = [(kind.resource.kind, informers.cache(kind)) for kind in served]
+
+    def of_owner(self, uid: str) -> dict[ChildKey, JSON]:
+        """Those that belong to the owner."""
+        return {
+            ChildKey(kind, item.metadata.name): to_json(item)
+            for kind, cache in self._caches
+            for item in cache.find(kinds.BY_OWNER, uid)
+        }
+
+    def of_cluster(self, cluster: RayCluster) -> list[JSON]:
+        """Those of the cluster, and of whoever made it: with Volcano a RayJob and its cluster are one gang."""
+        makers = [owner.uid for owner in cluster.metadata.owner_references if owner.controller]
+        return [item for uid in (cluster.metadata.uid, *makers) for item in self.of_owner(uid).values()]
 
 
 def _is_left_behind(cluster: RayCluster, pod: Object) -> bool:

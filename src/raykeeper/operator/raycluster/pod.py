@@ -13,7 +13,7 @@ from raykeeper.api.containers import AUTOSCALER, HISTORY_COLLECTOR
 from raykeeper.api.meta import Object
 from raykeeper.api.podtemplates import is_collector
 from raykeeper.api.times import parse_time
-from raykeeper.operator.shared.troubles import USUAL
+from raykeeper.operator.shared.pulls import USUAL
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 LOST_AFTER: Final = timedelta(seconds=60)

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from raykeeper.api import labels, names
 from raykeeper.api.conditions import is_true
 from raykeeper.api.meta import JSON, Object, ObjectKey
-from raykeeper.api.raycluster import RAY_CLUSTERS, SUSPENDING, RayCluster, RayClusterSpec, RayClusterStatus
+from raykeeper.api.raycluster import RAY_CLUSTERS, SCHEDULED, SUSPENDING, RayCluster, RayClusterSpec, RayClusterStatus
 from raykeeper.kube.controllers.expectations import Expectations
 from raykeeper.kube.controllers.requeue import Requeue
 from raykeeper.kube.errors import ApiError, Forbidden, Invalid
@@ -35,7 +35,7 @@ from raykeeper.operator.raycluster.children.obsolete import obsolete_children
 from raykeeper.operator.raycluster.children.requirements import requirements
 from raykeeper.operator.raycluster.deletion import Deletion
 from raykeeper.operator.raycluster.history_condition import history_finding
-from raykeeper.operator.raycluster.next_look import next_look
+from raykeeper.operator.raycluster.next_look import gang_look, next_look
 from raykeeper.operator.raycluster.observe import Observed, Observer
 from raykeeper.operator.raycluster.plan import ACTIONS_A_PASS, Facts, plan_pods
 from raykeeper.operator.raycluster.pod import HEAD_POD, Pod
@@ -55,6 +55,7 @@ from raykeeper.operator.raycluster.status import (
 )
 from raykeeper.operator.raycluster.validation.validate import violations, warnings
 from raykeeper.operator.schedulers.gang import Gang
+from raykeeper.operator.schedulers.interface import Wait
 from raykeeper.operator.schedulers.pod_groups import plan_gang
 from raykeeper.operator.shared.children.apply import ChildLedger, ChildWriter, Refusal
 from raykeeper.operator.shared.children.keys import ChildKey
@@ -164,7 +165,8 @@ class RayClusterReconciler:
             return Requeue.after(UNFINISHED_SECONDS)
         if held_seconds:
             return Requeue.after(held_seconds)
-        return self._next_look(cluster, observed.pods, now)
+        scheduling = None if is_true(status.conditions, SCHEDULED) else outcome.scheduling
+        return self._next_look(cluster, observed.pods, scheduling.wait if scheduling else None, now)
 
     async def _apply_children(self, cluster: RayCluster, observed: Observed) -> ChildLedger:
         settings = self._context.settings.raycluster
@@ -217,8 +219,7 @@ class RayClusterReconciler:
         scheduler = self._context.scheduler
         if not scheduler.name:
             return None
-        kinds = {kind.kind for kind in scheduler.kinds}
-        return Scheduling(scheduler.waits(item for key, item in observed.children.items() if key.kind in kinds))
+        return Scheduling(scheduler.waits(observed.gang))
 
     def _counted_spec(self, cluster: RayCluster) -> RayClusterSpec:
         """With all that its pods will ask for."""
@@ -298,8 +299,9 @@ class RayClusterReconciler:
         else:
             self._expectations.created_seen(owner, meta.name, meta.uid)
 
-    def _next_look(self, cluster: RayCluster, pods: Sequence[Pod], now: datetime) -> Requeue:
+    def _next_look(self, cluster: RayCluster, pods: Sequence[Pod], wait: Wait | None, now: datetime) -> Requeue:
         waits = [self._expectations.seconds_left(GroupKey(cluster.key, group)) for group in _groups(cluster)]
+        waits.append(gang_look(cluster, wait))
         usual_seconds = self._context.settings.raycluster.requeue_seconds
         return next_look(pods, waits, now, usual_seconds, random.random())  # noqa: S311 - a moment, not a secret
 

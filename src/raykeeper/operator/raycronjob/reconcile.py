@@ -11,8 +11,8 @@ import msgspec
 
 from raykeeper.api.conditions import find_condition
 from raykeeper.api.meta import JSON, Object, ObjectKey
-from raykeeper.api.raycronjob import RAY_CRON_JOBS, RayCronJob, RayCronJobStatus
-from raykeeper.api.rayjob import RAY_JOBS, RayJob, RayJobStatus
+from raykeeper.api.raycronjob import RAY_CRON_JOBS, RayCronJob, RayCronJobSpec, RayCronJobStatus
+from raykeeper.api.rayjob import RAY_JOBS, RayJob, RayJobSpec, RayJobStatus
 from raykeeper.api.structs import parse_part
 from raykeeper.kube.controllers.requeue import Requeue
 from raykeeper.kube.errors import NotFound
@@ -20,7 +20,8 @@ from raykeeper.operator.context import Context
 from raykeeper.operator.kinds import BY_OWNER, WATCHED_RAYCRONJOBS, WATCHED_RAYJOBS
 from raykeeper.operator.raycronjob.plan import CronPlan, desired_rayjob, plan, rayjob_name
 from raykeeper.operator.raycronjob.schedule import Schedule, parse_schedule
-from raykeeper.operator.raycronjob.validation import parse_zone, violations
+from raykeeper.operator.raycronjob.validation import violations
+from raykeeper.operator.raycronjob.zones import parse_zone
 from raykeeper.operator.shared.children.apply import ChildWriter, Refusal
 from raykeeper.operator.shared.children.drift import Drift
 from raykeeper.operator.shared.children.plan import CreateChild
@@ -40,6 +41,27 @@ def no_drift(_owner: Owner, _desired: JSON, _actual: JSON) -> Drift:
     return None
 
 
+def read_cron(item: Object) -> tuple[RayCronJob, list[Violation]]:
+    """The RayCronJob, and what of it cannot be read, such as a spec that the CRD of another version let pass; then that
+    part of it is empty, so that it can be spoken of.
+    """
+    try:
+        return RayCronJob.from_object(item), []
+    except msgspec.ValidationError as error:
+        status, cause = _readable_status(item), str(error)
+    spec = RayCronJobSpec(schedule="", job_template=RayJobSpec())
+    if status is None:
+        return RayCronJob(item.metadata, spec), [Violation("status", "cannot be read", cause, "Status")]
+    return RayCronJob(item.metadata, spec, status), [Violation("spec", "cannot be read", cause)]
+
+
+def _readable_status(item: Object) -> RayCronJobStatus | None:
+    try:
+        return parse_part(item.status, RayCronJobStatus)
+    except msgspec.ValidationError:
+        return None
+
+
 class RayCronJobReconciler:
     """Safe at any time, any number of times, after any crash: RayJobs are named after their moment."""
 
@@ -54,15 +76,9 @@ class RayCronJobReconciler:
         item = self._status.current(key)
         if item is None or item.metadata.deletion_timestamp is not None:
             return Requeue.never()
-        try:
-            cron = RayCronJob.from_object(item)
-        except msgspec.ValidationError as error:
-            broken = Violation("spec", "cannot be read", str(error))
-            owner = Owner.at(RAY_CRON_JOBS, item.metadata)
-            self._recorder.warning(owner.ref(), broken.reason(RAY_CRON_JOBS.kind), str(broken), action="Validate")
-            return Requeue.never()
-        if broken_rules := violations(cron, self._context.settings.gates):
-            return await self._refuse(cron, item, broken_rules)
+        cron, unreadable = read_cron(item)
+        if broken := unreadable or violations(cron, self._context.settings.gates):
+            return await self._refuse(cron, item, broken)
         return await self._advance(cron, item)
 
     async def _advance(self, cron: RayCronJob, item: Object) -> Requeue:
@@ -112,6 +128,8 @@ class RayCronJobReconciler:
         """Say what is wrong and make nothing until the spec changes."""
         message, reason = "; ".join(map(str, broken)), broken[0].reason(RAY_CRON_JOBS.kind)
         self._recorder.warning(Owner.of(cron).ref(), reason, message, action="Validate")
+        if broken[0].part == "Status":  # writing would wipe what it says about the moments that were
+            return Requeue.never()
         findings = [Finding(READY, "False", reason, message), Finding(STALLED, "True", reason, message)]
         await self._say(cron, item, cron.status, findings)
         return Requeue.never()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, tzinfo
 
 from raykeeper.api import names
 from raykeeper.api.raycronjob import RayCronJob
 from raykeeper.api.syntax import is_dns_1035_label
 from raykeeper.operator.gates import FeatureGates
 from raykeeper.operator.raycronjob.schedule import InvalidSchedule, parse_schedule
+from raykeeper.operator.raycronjob.zones import parse_zone
 from raykeeper.operator.rayjob.validation import JobCandidate, job_spec_violations
 from raykeeper.operator.shared.violations import Violation, has_value
 
@@ -19,18 +19,6 @@ def violations(cron: RayCronJob, gates: FeatureGates) -> list[Violation]:
     """All that is wrong with a RayCronJob; empty for one that can be worked on."""
     template = JobCandidate(cron.spec.job_template, cron.metadata.annotations, gates, "spec.jobTemplate")
     return [*_metadata(cron), *_schedule(cron), *job_spec_violations(template)]
-
-
-def parse_zone(name: str | None) -> tzinfo:
-    """The time zone of that name; the operator's own without one. Raises `ValueError` for what is none."""
-    if name is None:
-        return datetime.now(UTC).astimezone().tzinfo or UTC
-    if name == "Local":
-        raise ValueError("it is not a name that says where")
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError("use a name such as Europe/Berlin") from error
 
 
 def _metadata(cron: RayCronJob) -> Iterator[Violation]:

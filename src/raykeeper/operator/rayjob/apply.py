@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from raykeeper.api import labels, names
 from raykeeper.api.meta import JSON
-from raykeeper.api.raycluster import RayCluster
+from raykeeper.api.raycluster import RayCluster, RayClusterSpec
 from raykeeper.api.rayjob import RAY_JOBS, RayJob
 from raykeeper.errors import RaykeeperError, Unavailable
 from raykeeper.kube.errors import NotFound
@@ -24,7 +25,7 @@ from raykeeper.operator.gates import Gate
 from raykeeper.operator.rayjob import facts
 from raykeeper.operator.rayjob.cluster import desired_cluster
 from raykeeper.operator.rayjob.facts import Action
-from raykeeper.operator.rayjob.gang import job_gang, plan_job_gang
+from raykeeper.operator.rayjob.gang import as_begun, job_gang, plan_job_gang
 from raykeeper.operator.rayjob.observe import Observed
 from raykeeper.operator.rayjob.states import SubmissionMode
 from raykeeper.operator.rayjob.submitter.command import submission
@@ -109,7 +110,7 @@ class Actor:
             case facts.CreateSubmitter() if observed.cluster is not None and observed.facts.cluster is not None:
                 url = observed.facts.cluster.dashboard_url
                 known = msgspec.structs.replace(job, status=msgspec.structs.replace(job.status, dashboard_url=url))
-                return [CreateChild(self._submitter(known, observed.cluster))]
+                return [CreateChild(self._submitter(known, observed.cluster, observed.facts.cluster))]
             case facts.KeepHeadService():
                 return self._head_service(job, observed)
             case facts.DeleteCluster(name, uid, waits_for_pods):
@@ -127,8 +128,11 @@ class Actor:
         """The job as schedulers see it, with all that its pods will ask for."""
         if job.spec.ray_cluster_spec is None:
             return job
-        spec = self._history.with_collector(job.spec.ray_cluster_spec, job.metadata.annotations)
+        spec = self._counted_spec(job, job.spec.ray_cluster_spec)
         return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, ray_cluster_spec=spec))
+
+    def _counted_spec(self, job: RayJob, spec: RayClusterSpec) -> RayClusterSpec:
+        return self._history.with_collector(spec, job.metadata.annotations)
 
     def _cluster(self, job: RayJob, cluster_spec: JSON) -> JSON:
         cluster = desired_cluster(job, cluster_spec, self._defaults)
@@ -136,15 +140,16 @@ class Actor:
             return cluster  # all its pods are the cluster's own
         return self._scheduler.dress(job_gang(self._counted(job), self._defaults), cluster, THE_CLUSTER)
 
-    def _submitter(self, job: RayJob, cluster: RayCluster) -> JSON:
+    def _submitter(self, job: RayJob, cluster: RayCluster, known: facts.ClusterFacts) -> JSON:
         submitter = desired_submitter(job, cluster, self._defaults)
-        gang, template = job_gang(self._counted(job), self._defaults), submitter["spec"]["template"]
+        gang, template = job_gang(self._counted(as_begun(job, known)), self._defaults), submitter["spec"]["template"]
         dressed = self._scheduler.dress(gang, template, SUBMITTER_GROUP)
         return {**submitter, "spec": {**submitter["spec"], "template": dressed}}
 
     async def keep_gang(self, job: RayJob, observed: Observed, state: str) -> None:
         """Let the batch scheduler know of the pods that are to be, before there are any. Raises `NotDone`."""
-        cluster, found = observed.facts.cluster, observed.scheduling
+        known, found = observed.facts.cluster, observed.scheduling
+        cluster = replace(known, spec=self._counted_spec(job, known.spec)) if known else None
         counted = self._counted(job)
         await self._write(job, plan_job_gang(counted, state, cluster, self._scheduler, found, self._defaults))
 

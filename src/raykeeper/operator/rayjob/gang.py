@@ -47,6 +47,15 @@ def job_gang(job: RayJob, defaults: SubmitterDefaults) -> Gang:
     return Gang(owner, spec, _submitter(job, defaults) if mode == SubmissionMode.K8S_JOB else None)
 
 
+def as_begun(job: RayJob, cluster: ClusterFacts | None) -> RayJob:
+    """The job with the cluster that its present attempt has: a spec that was edited since counts for the next one."""
+    if cluster is None or not cluster.is_owned or cluster.is_going or job.spec.cluster_selector:
+        return job
+    mode = cluster.submission_mode or job.spec.submission_mode
+    spec = msgspec.structs.replace(job.spec, ray_cluster_spec=cluster.spec, submission_mode=mode)
+    return msgspec.structs.replace(job, spec=spec)
+
+
 def plan_job_gang(
     job: RayJob,
     state: str,
@@ -57,7 +66,7 @@ def plan_job_gang(
 ) -> list[ChildAction]:
     """What to do about the scheduler's objects of a job that is to be in this state."""
     if state in STARTED:
-        return plan_gang(scheduler, job_gang(job, defaults), found, is_at_rest=False)
+        return plan_gang(scheduler, job_gang(as_begun(job, cluster), defaults), found, is_at_rest=False)
     if state not in AT_REST or job.spec.cluster_selector:
         return []
     left = cluster.spec if cluster is not None and not cluster.is_going else None

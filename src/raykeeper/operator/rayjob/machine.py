@@ -18,6 +18,8 @@ from raykeeper.operator.rayjob import ending, running, starting
 from raykeeper.operator.rayjob.facts import (
     Action,
     Facts,
+    JobInfo,
+    NoSuchJob,
     Silence,
     Step,
     StopJob,
@@ -73,7 +75,7 @@ TABLE: Final[tuple[Rule, ...]] = (
 
 def step(job: RayJob, facts: Facts, now: datetime) -> Step:
     """What to do about a RayJob now, and what to say about it."""
-    view = View(_with_cluster_status(job, facts), facts, now)
+    view = View(_with_answer(_with_cluster_status(job, facts), facts), facts, now)
     state = job.status.job_deployment_status
     for row in TABLE:
         if state in row.sources and (taken := row.decide(view)) is not None:
@@ -91,6 +93,14 @@ def _with_cluster_status(job: RayJob, facts: Facts) -> RayJob:
     if _without_times(known) == _without_times(found):
         return job
     return msgspec.structs.replace(job, status=msgspec.structs.replace(job.status, ray_cluster_status=found))
+
+
+def _with_answer(job: RayJob, facts: Facts) -> RayJob:
+    """The job as it is once Ray answers: no silence lasts any longer, though Ray may not know the job."""
+    if not isinstance(facts.ray, JobInfo | NoSuchJob) or job.status.job_status_check_failure_start_time is None:
+        return job
+    heard = msgspec.structs.replace(job.status, job_status_check_failure_start_time=None)
+    return msgspec.structs.replace(job, status=heard)
 
 
 def _without_times(status: RayClusterStatus) -> RayClusterStatus:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -16,7 +16,10 @@ from raykeeper.api.structs import parse_part
 from raykeeper.api.times import parse_time
 from raykeeper.operator import kinds
 from raykeeper.operator.context import Context
-from raykeeper.operator.raycluster.observe import to_json
+from raykeeper.operator.raycluster.observe import GangObserver
+from raykeeper.operator.raycluster.pod import parse_pod
+from raykeeper.operator.raycluster.reading import read_cluster
+from raykeeper.operator.raycluster.scheduling import scheduled_finding
 from raykeeper.operator.rayhead.address import HeadAddress, dashboard_of
 from raykeeper.operator.rayhead.poller import OwnerKey, Reading
 from raykeeper.operator.rayhead.questions import job_question
@@ -34,9 +37,10 @@ from raykeeper.operator.rayjob.states import INITIALIZING, RUNNING
 from raykeeper.operator.rayjob.submitter.outcome import job_outcome, sidecar_outcome
 from raykeeper.operator.shared.children.keys import ChildKey
 from raykeeper.operator.shared.features import gcs_backend
-from raykeeper.operator.shared.head_pods import cluster_trouble, head_instance, head_pod, is_unready, pod_view
+from raykeeper.operator.shared.head_pods import cluster_refusal, head_instance, head_pod, is_unready, pod_view
+from raykeeper.operator.shared.pulls import ContainerKey, RefusedPulls
 from raykeeper.operator.shared.random_names import random_end
-from raykeeper.operator.shared.troubles import pods_trouble
+from raykeeper.operator.shared.troubles import Trouble, pods_trouble
 from raykeeper.ray import jobs
 from raykeeper.ray.heads import Head
 
@@ -66,9 +70,9 @@ class Observer:
         self._pods = context.informers.cache(kinds.WATCHED_PODS)
         self._jobs = context.informers.cache(kinds.WATCHED_JOBS)
         self._submitter_pods = context.informers.cache(kinds.WATCHED_SUBMITTER_PODS)
-        served = [kind for kind in kinds.WATCHED_BY_SCHEDULERS if kind.is_served(context.api_server)]
-        self._scheduling = {kind.resource.kind: context.informers.cache(kind) for kind in served}
+        self._gangs = GangObserver(context.informers, context.api_server)
         self._made: dict[ObjectKey, Object] = {}  # submitters that the cache has not shown yet
+        self._refused = RefusedPulls()
         context.informers.of(kinds.WATCHED_JOBS).on_change(self._note_submitter)
 
     def remember(self, submitter: JSON) -> None:
@@ -85,23 +89,28 @@ class Observer:
         """Everything at once; nothing is waited for."""
         now = self._context.clock.now()
         item = self._clusters.get(ObjectKey(job.metadata.namespace, job.status.ray_cluster_name))
-        cluster = RayCluster.from_object(item) if item is not None else None
+        cluster = read_cluster(item)[0] if item is not None else None
         address = self._address(cluster) if cluster else None
         head = self._context.heads.of(cluster, address) if cluster and address else None
         submitter = self._submitter(job)
+        pods = self._pods_of(cluster) if cluster else []
+        submitter_pods = self._pods_of_submitter(job, submitter) if submitter else []
+        refused = self._refused.note(job.key, [*pods, *submitter_pods], now)
+        trouble = self._cluster_trouble(job, cluster, pods_trouble(pods, refused)) if cluster else None
         known = Facts(
-            cluster=self._cluster_facts(job, cluster, address, now) if cluster else None,
-            submitter=self._submitter_facts(job, submitter, now) if submitter else None,
+            cluster=_cluster_facts(job, cluster, address, pods, trouble) if cluster else None,
+            submitter=_submitter_facts(submitter, submitter_pods, refused) if submitter else None,
             settings=self._context.settings.rayjob,
             random_end=random_end(),
             namesake=self._namesake(job, cluster) if cluster else "",
         )
         facts = replace(known, ray=self._ask(job, head, known))
-        return Observed(facts, cluster, item, submitter, head, self._scheduling_of(job))
+        return Observed(facts, cluster, item, submitter, head, self._gangs.of_owner(job.metadata.uid))
 
     def forget(self, key: ObjectKey) -> None:
         """Ask nobody about a RayJob any more."""
         self._made.pop(key, None)
+        self._refused.forget(key)
         self._context.polls.forget(OwnerKey(RAY_JOBS.kind, key))
 
     def _ask(self, job: RayJob, head: Head | None, known: Facts) -> RayAnswer | None:
@@ -118,31 +127,31 @@ class Observer:
         service = self._services.get(ObjectKey(cluster.metadata.namespace, names.head_service_name(cluster)))
         return dashboard_of(service, self._context.settings.pods.cluster_domain) if service else None
 
-    def _cluster_facts(
-        self, job: RayJob, cluster: RayCluster, address: HeadAddress | None, now: datetime
-    ) -> ClusterFacts:
+    def _pods_of(self, cluster: RayCluster) -> list[JSON]:
         found = self._pods.find(kinds.BY_CLUSTER, str(cluster.key))
-        pods = [pod_view(pod) for pod in found if pod.controller_uid == cluster.metadata.uid]
-        head = head_pod(pods, job.status.head_instance)
-        owners = cluster.metadata.owner_references
-        is_owned = any(owner.controller and owner.uid == job.metadata.uid for owner in owners)
-        return ClusterFacts(
-            name=cluster.metadata.name,
-            uid=cluster.metadata.uid,
-            is_owned=is_owned,
-            is_going=cluster.metadata.deletion_timestamp is not None,
-            going_since=parse_time(cluster.metadata.deletion_timestamp),
-            spec=cluster.spec,
-            status=cluster.status,
-            dashboard_url=address.authority if address else "",
-            head_instance=head_instance(head),
-            has_lost_head=has_lost_head(cluster),
-            is_head_ready=head is not None and not is_unready(head),
-            sidecar=sidecar_outcome(head, most_restarts(job, cluster.spec)) if head else None,
-            trouble=pods_trouble(pods, now) or cluster_trouble(cluster),
-            keeps_jobs=gcs_backend(cluster.spec, cluster.metadata.annotations) is not None,
-            submission_mode=cluster.metadata.labels.get(labels.JOB_SUBMISSION_MODE, "") if is_owned else "",
-        )
+        return [pod_view(pod) for pod in found if pod.controller_uid == cluster.metadata.uid]
+
+    def _cluster_trouble(self, job: RayJob, cluster: RayCluster, of_pods: Trouble | None) -> Trouble | None:
+        """Why the cluster is not ready. Pods of a gang that waits say less than their scheduler does."""
+        if of_pods is not None and of_pods.is_hopeless:
+            return of_pods
+        refusal = cluster_refusal(cluster)
+        is_starting = job.status.job_deployment_status == INITIALIZING
+        gang = self._gang_trouble(cluster) if is_starting and refusal is None else None
+        return gang or of_pods or refusal
+
+    def _gang_trouble(self, cluster: RayCluster) -> Trouble | None:
+        """What the batch scheduler lets the pods wait for."""
+        wait = self._context.scheduler.waits(self._gangs.of_cluster(cluster))
+        if wait is None:
+            return None
+        found = map(parse_pod, self._pods.find(kinds.BY_CLUSTER, str(cluster.key)))
+        finding = scheduled_finding(cluster, [pod for pod in found if not pod.is_terminating], wait)
+        return Trouble(finding.reason, finding.message) if finding.status == "False" else None
+
+    def _pods_of_submitter(self, job: RayJob, submitter: Object) -> list[JSON]:
+        found = self._submitter_pods.find(kinds.BY_ORIGIN, str(job.key))
+        return [pod_view(pod) for pod in found if pod.controller_uid == submitter.metadata.uid]
 
     def _namesake(self, job: RayJob, cluster: RayCluster) -> str:
         """The oldest RayJob that has the same job on the same cluster, unless it is this one.
@@ -157,22 +166,9 @@ class Observer:
         oldest = min(found, key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.uid), default=None)
         return oldest.metadata.name if oldest is not None and oldest.metadata.uid != job.metadata.uid else ""
 
-    def _scheduling_of(self, job: RayJob) -> dict[ChildKey, JSON]:
-        return {
-            ChildKey(kind, item.metadata.name): to_json(item)
-            for kind, cache in self._scheduling.items()
-            for item in cache.find(kinds.BY_OWNER, job.metadata.uid)
-        }
-
     def _submitter(self, job: RayJob) -> Object | None:
         found = self._jobs.get(job.key) or self._made.get(job.key)
         return found if found is not None and found.controller_uid == job.metadata.uid else None
-
-    def _submitter_facts(self, job: RayJob, submitter: Object, now: datetime) -> SubmitterFacts:
-        found = self._submitter_pods.find(kinds.BY_ORIGIN, str(job.key))
-        pods = [pod_view(pod) for pod in found if pod.controller_uid == submitter.metadata.uid]
-        status = {"status": msgspec.json.decode(submitter.status or b"{}")}
-        return job_outcome(status, pods, pods_trouble(pods, now))
 
 
 def moment_of(job: RayJob, known: Facts) -> str:
@@ -181,6 +177,40 @@ def moment_of(job: RayJob, known: Facts) -> str:
     submitter = known.submitter or sidecar
     has_submitter = submitter is not None and not submitter.has_finished
     return f"{'given' if job.status.job_status else ''} {'submitter' if has_submitter else ''}"
+
+
+def _cluster_facts(
+    job: RayJob,
+    cluster: RayCluster,
+    address: HeadAddress | None,
+    pods: list[JSON],
+    trouble: Trouble | None,
+) -> ClusterFacts:
+    head = head_pod(pods, job.status.head_instance)
+    owners = cluster.metadata.owner_references
+    is_owned = any(owner.controller and owner.uid == job.metadata.uid for owner in owners)
+    return ClusterFacts(
+        name=cluster.metadata.name,
+        uid=cluster.metadata.uid,
+        is_owned=is_owned,
+        is_going=cluster.metadata.deletion_timestamp is not None,
+        going_since=parse_time(cluster.metadata.deletion_timestamp),
+        spec=cluster.spec,
+        status=cluster.status,
+        dashboard_url=address.authority if address else "",
+        head_instance=head_instance(head),
+        has_lost_head=has_lost_head(cluster),
+        is_head_ready=head is not None and not is_unready(head),
+        sidecar=sidecar_outcome(head, most_restarts(job, cluster.spec)) if head else None,
+        trouble=trouble,
+        keeps_jobs=gcs_backend(cluster.spec, cluster.metadata.annotations) is not None,
+        submission_mode=cluster.metadata.labels.get(labels.JOB_SUBMISSION_MODE, "") if is_owned else "",
+    )
+
+
+def _submitter_facts(submitter: Object, pods: list[JSON], refused: Collection[ContainerKey]) -> SubmitterFacts:
+    status = {"status": msgspec.json.decode(submitter.status or b"{}")}
+    return job_outcome(status, pods, pods_trouble(pods, refused))
 
 
 class _End(msgspec.Struct, rename="camel"):

@@ -171,13 +171,27 @@ class RayJobReconciler:
         return message
 
     async def _refuse_unreadable(self, item: Object, cause: str) -> Requeue:
-        """A spec that the CRD of another version let pass; its status alone can be read."""
-        job = RayJob(item.metadata, status=parse_part(item.status, RayJobStatus))
+        """A spec that the CRD of another version let pass; at most its status can be read."""
+        status = _readable_status(item)
+        job = RayJob(item.metadata, status=status or RayJobStatus())
+        if item.metadata.deletion_timestamp is not None:
+            return await self._say_goodbye(job, self._observer.observe(job))
+        if status is None:  # how far the job is cannot be told, so nothing is begun anew
+            self._warn(job, [Violation("status", "cannot be read", cause, "Status")])
+            return Requeue.never()
         broken = [Violation("spec", "cannot be read", cause)]
-        if job.status.job_deployment_status in UNSTARTED:
+        if status.job_deployment_status in UNSTARTED:
             return await self._refuse(job, item, broken)
-        self._warn(job, broken)
+        message = self._warn(job, broken)
+        await self._say(job, item, Step(status, trouble=Trouble("InvalidSpec", message)), message)
         return Requeue.never()
+
+
+def _readable_status(item: Object) -> RayJobStatus | None:
+    try:
+        return parse_part(item.status, RayJobStatus)
+    except msgspec.ValidationError:
+        return None
 
 
 def _without_suspension(job: RayJob) -> RayJob:

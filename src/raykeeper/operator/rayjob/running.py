@@ -71,7 +71,6 @@ def _told(view: View) -> RayJobStatus:
             message=clip_message(ray.message),
             reason="",
             ray_job_info=RayJobInfo(_time(ray.start_time), _time(ray.end_time)),
-            job_status_check_failure_start_time=None,
         )
     word_counts_at = _word_counts_at(view)
     if word_counts_at is not None and view.now >= word_counts_at and status.job_status not in JOB_ENDS:
@@ -234,7 +233,7 @@ def cannot_start_its_submitter(view: View) -> Step | None:
 
 @rule(RUNNING, to=FAILED)
 def cannot_be_asked_about(view: View) -> Step | None:
-    """Ray did not answer for RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS (300)"""
+    """Ray gave no answer at all for RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS (300)"""
     since = parse_time(view.status.job_status_check_failure_start_time)
     timeout = timedelta(seconds=view.facts.settings.status_check_timeout_seconds)
     if not isinstance(view.facts.ray, Silence) or since is None or view.now < since + timeout:

@@ -129,7 +129,7 @@ def runs_before_all_workers(view: View) -> Step | None:
 def waits_for_its_cluster(view: View) -> Step | None:
     """its RayCluster is missing (it is created), being deleted, or not ready, or its head is not"""
     cluster = view.facts.cluster
-    if cluster is None and not view.uses_others_cluster:
+    if cluster is None and not view.uses_others_cluster and view.job.spec.ray_cluster_spec is not None:
         return view.stay(CreateCluster(view.status.ray_cluster_name), trouble=_cluster_trouble(view))
     if cluster is None or not _is_usable(view, cluster):
         look_at = view.now + LOOK_AGAIN
@@ -154,6 +154,9 @@ def _cluster_trouble(view: View) -> Trouble:
     name, cluster = view.status.ray_cluster_name, view.facts.cluster
     if cluster is None and view.uses_others_cluster:
         return Trouble("RayClusterNotFound", view.facts.cluster_missing or f"there is no RayCluster {name}")
+    if cluster is None and view.job.spec.ray_cluster_spec is None:
+        cure = "write spec.rayClusterSpec, from which it is made anew"
+        return Trouble("RayClusterNotFound", f"RayCluster {name} is gone: {cure}")
     if cluster is None:
         return Trouble("CreatingRayCluster", f"RayCluster {name} is being created")
     if cluster.is_going:

@@ -15,6 +15,7 @@ from raykeeper.api.rayservice import RAY_SERVICES, RayService
 from raykeeper.api.times import parse_time
 from raykeeper.operator import kinds
 from raykeeper.operator.context import Context
+from raykeeper.operator.raycluster.reading import read_cluster
 from raykeeper.operator.rayhead.address import HeadAddress, dashboard_of, pod_address
 from raykeeper.operator.rayhead.poller import OwnerKey, Reading
 from raykeeper.operator.rayhead.questions import (
@@ -112,7 +113,7 @@ class Observer:
     def observe(self, service: RayService, *, is_valid: bool) -> Observed:
         """Everything at once; nothing is waited for."""
         items = {item.metadata.name: item for item in self._clusters.find(kinds.BY_OWNER, service.metadata.uid)}
-        clusters = {name: RayCluster.from_object(item) for name, item in items.items()}
+        clusters = {name: read_cluster(item)[0] for name, item in items.items()}
         services = {one.metadata.name: one for one in self._services.find(kinds.BY_OWNER, service.metadata.uid)}
         config = _config(service)
         pending = service.status.pending_service_status
@@ -180,7 +181,7 @@ class Observer:
             ready_pods=sum(is_ready(pod) and pod["metadata"]["labels"].get(labels.SERVE) == "true" for pod in present),
             replaced_at=parse_time(metadata.annotations.get(REPLACED_AT)),
             needs_suspend=goal.suspend if differs else None,
-            trouble=pods_trouble(present, self._context.clock.now()) or cluster_trouble(cluster),
+            trouble=pods_trouble(present) or cluster_trouble(cluster),
             rolled_back=metadata.annotations.get(ROLLED_BACK, ""),
             rolled_back_because=metadata.annotations.get(ROLLED_BACK_BECAUSE, ""),
         )

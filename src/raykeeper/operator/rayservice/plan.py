@@ -31,7 +31,6 @@ from raykeeper.operator.rayservice.facts import (
     RouteTraffic,
 )
 from raykeeper.operator.rayservice.states import (
-    APPLICATIONS_HEALTHY,
     INITIALIZING,
     INITIALIZING_TIMEOUT,
     READY,
@@ -92,9 +91,8 @@ def healing_deadline(service: RayService, facts: Facts, now: datetime) -> dateti
     seconds = parse_seconds(service.metadata.annotations.get(REPLACE_UNHEALTHY_AFTER, ""))
     if active is None or not active.serve.is_broken or not seconds:
         return None
-    healthy = find_condition(service.status.conditions, APPLICATIONS_HEALTHY)
-    since = parse_time(healthy.last_transition_time) if healthy and healthy.status == "False" else None
-    return (since or now) + timedelta(seconds=seconds)
+    since = parse_time(service.status.active_service_status.unhealthy_since) or now
+    return since + timedelta(seconds=seconds)
 
 
 def parse_seconds(text: str) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 
 import msgspec
@@ -22,7 +23,7 @@ from raykeeper.operator.rayservice.observe import Observed, Observer
 from raykeeper.operator.rayservice.plan import plan
 from raykeeper.operator.rayservice.routing import Routing
 from raykeeper.operator.rayservice.states import INITIALIZING_TIMEOUT, READY, SUSPENDED, SUSPENDING
-from raykeeper.operator.rayservice.status import refused_status, status_of, without_promotion
+from raykeeper.operator.rayservice.status import linked, refused_status, status_of, without_promotion
 from raykeeper.operator.rayservice.validation import violations
 from raykeeper.operator.shared.finalizers import remove_finalizer
 from raykeeper.operator.shared.history import History
@@ -45,7 +46,9 @@ class RayServiceReconciler:
         routing = Routing(context)
         self._observer = Observer(context, operator_version, routing)
         self._actor = Actor(context, self._recorder, operator_version, routing)
-        self._history = OwnersHistory(context.kube, self._recorder, History(context.settings.history))
+        history = History(context.settings.history)
+        self._history_url = history.url
+        self._history = OwnersHistory(context.kube, self._recorder, history)
 
     async def __call__(self, key: ObjectKey) -> Requeue:
         item = self._status.current(key)
@@ -80,6 +83,7 @@ class RayServiceReconciler:
         status = status_of(service, observed.facts, done, invalid, now, is_adopting=is_adopting, refusal=refusal)
         owner, spec = Owner.of(service), service.spec.ray_cluster_config
         status = self._history.told(owner, spec, status, service.metadata.generation, now)
+        status = linked(status, partial(self._history_url, service.metadata.namespace))
         await self._status.write(item, service.status, status)
         await self._history.pass_on(owner, observed.clusters.values())
         self._tell(service, observed, done)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from raykeeper.api.raycluster import RayClusterStatus
 from raykeeper.api.rayservice import AppStatus, RayService, RayServiceStatus, RayServiceStatuses
 from raykeeper.api.times import to_time
 from raykeeper.operator.rayservice.conditions import conditions, is_ready
-from raykeeper.operator.rayservice.facts import Facts, Plan
+from raykeeper.operator.rayservice.facts import Facts, Plan, ServeFacts
 from raykeeper.operator.rayservice.states import RUNNING
 from raykeeper.operator.rayservice.stepping import shares_of
 from raykeeper.operator.rayservice.upgrade.steps import WHOLE
@@ -43,8 +43,8 @@ def status_of(
         service_status=RUNNING if is_ready(told) else "",
         num_serve_endpoints=facts.endpoints if plan.active else 0,
         observed_generation=known.observed_generation if is_adopting else service.metadata.generation,
-        active_service_status=_shared(_cluster(plan.active, facts, before), plan, now),
-        pending_service_status=_shared(_cluster(plan.pending, facts, before), plan, now),
+        active_service_status=_shared(_cluster(plan.active, facts, before, now), plan, now),
+        pending_service_status=_shared(_cluster(plan.pending, facts, before, now), plan, now),
     )
     return stamped(known, status, now)
 
@@ -69,7 +69,21 @@ def without_promotion(service: RayService, plan: Plan) -> Plan:
     return replace(plan, active=active, pending=pending, shares=shares) if is_promotion else plan
 
 
-def _cluster(name: str, facts: Facts, before: Mapping[str, RayServiceStatus]) -> RayServiceStatus:
+def linked(status: RayServiceStatuses, url: Callable[[str], str]) -> RayServiceStatuses:
+    """With the way to the history of each cluster, which `url` gives by its name."""
+
+    def link(cluster: RayServiceStatus) -> RayServiceStatus:
+        name = cluster.ray_cluster_name
+        return msgspec.structs.replace(cluster, history_url=url(name) if name else "")
+
+    return msgspec.structs.replace(
+        status,
+        active_service_status=link(status.active_service_status),
+        pending_service_status=link(status.pending_service_status),
+    )
+
+
+def _cluster(name: str, facts: Facts, before: Mapping[str, RayServiceStatus], now: datetime) -> RayServiceStatus:
     if not name:
         return RayServiceStatus()
     known, found = before.get(name, RayServiceStatus()), facts.clusters.get(name)
@@ -82,7 +96,15 @@ def _cluster(name: str, facts: Facts, before: Mapping[str, RayServiceStatus]) ->
         ray_cluster_name=name,
         ray_cluster_status=known.ray_cluster_status if is_same else found.status,
         application_statuses=dict(found.serve.applications) if found.serve.is_current else applications,
+        unhealthy_since=_unhealthy_since(known, found.serve, now),
     )
+
+
+def _unhealthy_since(known: RayServiceStatus, serve: ServeFacts, now: datetime) -> str | None:
+    """What Serve said last stands while it does not answer."""
+    if not serve.is_current:
+        return known.unhealthy_since
+    return (known.unhealthy_since or to_time(now)) if serve.is_broken else None
 
 
 def _shared(status: RayServiceStatus, plan: Plan, now: datetime) -> RayServiceStatus:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from raykeeper.api import labels
 from raykeeper.api.meta import JSON, Object
-from raykeeper.api.raycluster import INVALID, REPLICA_FAILURE, RayCluster
+from raykeeper.api.raycluster import INVALID, REPLICA_FAILURE, SCHEDULED, RayCluster
 from raykeeper.operator.shared.troubles import Trouble
 
 ENDED: Final = ("Failed", "Succeeded")
@@ -68,9 +69,19 @@ def is_unready(pod: JSON) -> bool:
     return any(one["type"] == "Ready" and one["status"] != "True" for one in conditions)
 
 
+def cluster_refusal(cluster: RayCluster) -> Trouble | None:
+    """What the cluster itself says that it lacks: an invalid spec, quota, a child that was refused."""
+    return _told(cluster, {INVALID: "True", REPLICA_FAILURE: "True"})
+
+
 def cluster_trouble(cluster: RayCluster) -> Trouble | None:
-    """What the cluster itself says: an invalid spec, quota, a child that was refused."""
+    """The same, else what its batch scheduler lets its pods wait for."""
+    return cluster_refusal(cluster) or _told(cluster, {SCHEDULED: "False"})
+
+
+def _told(cluster: RayCluster, bad: Mapping[str, str]) -> Trouble | None:
+    """The first condition that has the status which is bad for its type."""
     for condition in cluster.status.conditions:
-        if condition.type in (INVALID, REPLICA_FAILURE) and condition.status == "True":
+        if bad.get(condition.type) == condition.status:
             return Trouble(condition.reason, f"RayCluster {cluster.metadata.name}: {condition.message}")
     return None

@@ -110,10 +110,10 @@ class History:
             return None
         return {"name": STORE_VOLUME, **self.settings.store_volume}, {"name": STORE_VOLUME, "mountPath": folder}
 
-    def url(self, cluster: RayCluster) -> str:
+    def url(self, namespace: str, cluster: str) -> str:
         """Where people read the history of a cluster; empty where nobody said."""
-        base, meta = self.settings.server_url, cluster.metadata
-        return f"{base}/s/{meta.namespace}/{meta.name}/latest/" if base else ""
+        base = self.settings.server_url
+        return f"{base}/s/{namespace}/{cluster}/latest/" if base else ""
 
     @cached_property
     def _collector(self) -> Collector:

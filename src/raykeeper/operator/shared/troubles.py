@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Final
 
 from raykeeper.api.containers import WAIT_FOR_TLS_IP_SAN, WAIT_GCS_READY
 from raykeeper.api.meta import JSON
-from raykeeper.api.times import parse_time
+from raykeeper.operator.shared.pulls import USUAL, ContainerKey
 
 NEVER_HEALS: Final = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"})
-PULLS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
-REFUSED: Final = ("401", "403", "404", "not found", "unauthorized", "denied")
-PATIENCE: Final = timedelta(minutes=5)
-"""So long a registry may refuse an image before that counts as its last word."""
 MAX_MESSAGE_LENGTH: Final = 1000
-USUAL: Final = frozenset({"ContainerCreating", "PodInitializing"})
 NOTHING_TO_RUN: Final = (126, 127)
 """Exit codes of a shell that may not run a command, or finds none: there is no Ray in the image."""
 CANNOT_RUN: Final = ("StartError", "ContainerCannotRun")
@@ -36,24 +30,26 @@ class Trouble:
     """It does not heal however long one waits."""
 
 
-def pods_trouble(pods: Iterable[JSON], now: datetime) -> Trouble | None:
-    """The worst of what keeps pods from running; None where nothing does."""
-    found = [trouble for pod in pods for trouble in _of_pod(pod, now)]
+def pods_trouble(pods: Iterable[JSON], refused: Collection[ContainerKey] = ()) -> Trouble | None:
+    """The worst of what keeps pods from running; None where nothing does.
+
+    `refused`: the containers whose image a registry has refused for so long that it will not be had.
+    """
+    found = [trouble for pod in pods for trouble in _of_pod(pod, refused)]
     return min(found, key=lambda trouble: not trouble.is_hopeless, default=None)
 
 
-def _of_pod(pod: JSON, now: datetime) -> Iterator[Trouble]:
-    name, status = pod["metadata"].get("name", ""), pod.get("status") or {}
+def _of_pod(pod: JSON, refused: Collection[ContainerKey]) -> Iterator[Trouble]:
+    name, uid, status = pod["metadata"].get("name", ""), pod["metadata"].get("uid", ""), pod.get("status") or {}
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             yield Trouble(condition.get("reason") or "Unschedulable", _said(f"pod {name}", condition.get("message")))
-    created = parse_time(pod["metadata"].get("creationTimestamp")) or now
     is_over = status.get("phase") == "Failed"  # nothing in it is started again
     for kind, words in (("initContainerStatuses", "init container"), ("containerStatuses", "container")):
         for container in status.get(kind) or []:
             where, state = f"pod {name}: {words} {container['name']}", container.get("state") or {}
             if waiting := state.get("waiting"):
-                yield from _of_waiting(where, waiting, _last_end(container), now >= created + PATIENCE)
+                yield from _of_waiting(where, waiting, _last_end(container), (uid, container["name"]) in refused)
             elif (end := state.get("terminated")) and end.get("exitCode"):
                 is_users = words == "init container" and container["name"] not in OURS
                 yield Trouble(
@@ -61,11 +57,10 @@ def _of_pod(pod: JSON, now: datetime) -> Iterator[Trouble]:
                 )
 
 
-def _of_waiting(where: str, waiting: JSON, last: JSON, has_waited: bool) -> Iterator[Trouble]:
+def _of_waiting(where: str, waiting: JSON, last: JSON, is_refused: bool) -> Iterator[Trouble]:
     reason, message = waiting.get("reason") or "", waiting.get("message") or ""
     if reason in ("", *USUAL):
         return
-    is_refused = reason in PULLS and any(word in message for word in REFUSED) and has_waited
     said = "; ".join(filter(None, (message, _ended(last))))
     yield Trouble(reason, _said(where, said), reason in NEVER_HEALS or is_refused or _is_futile(last, False))
 

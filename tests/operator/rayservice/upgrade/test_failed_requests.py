@@ -21,28 +21,31 @@ def at(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def test_the_first_count_of_a_pod_is_all_that_it_had() -> None:
+def test_what_a_pod_counted_before_it_was_first_asked_does_not_count() -> None:
     window = RequestWindow()
-    window.note("one", at(0), RequestCounts(100, 5))
-    assert window.failures(at(1), {"one"}) == Failures(100, 5, at(0))
+    window.note("one", at(0), RequestCounts(100, 90))
+    assert window.failures(at(1), {"one"}) == Failures(0, 0, at(0), at(0))
+    window.note("one", at(5), RequestCounts(130, 91))
+    assert window.failures(at(6), {"one"}) == Failures(30, 1, at(5), at(0))
 
 
 def test_what_is_older_than_a_minute_does_not_count() -> None:
     window = RequestWindow()
     for second, counts in ((0, (1000, 0)), (30, (1100, 0)), (59, (1150, 10)), (90, (1200, 50))):
         window.note("one", at(second), RequestCounts(*counts))
-    assert window.failures(at(59), {"one"}) == Failures(1200, 50, at(90))
-    assert window.failures(at(100), {"one"}) == Failures(100, 50, at(90))
-    assert window.failures(at(160), {"one"}) == Failures(0, 0, at(90)), "nobody asked since"
+    assert window.failures(at(59), {"one"}) == Failures(200, 50, at(90), at(0))
+    assert window.failures(at(100), {"one"}) == Failures(100, 50, at(90), at(0))
+    assert window.failures(at(160), {"one"}) == Failures(0, 0, at(90), at(0)), "nobody asked since"
 
 
 def test_all_pods_count_and_one_that_is_gone_does_not() -> None:
     window = RequestWindow()
-    window.note("one", at(0), RequestCounts(10, 1))
-    window.note("two", at(5), RequestCounts(20, 2))
-    assert window.failures(at(6), {"one", "two"}) == Failures(30, 3, at(0))
+    for second, counts in ((0, (0, 0)), (4, (10, 1))):
+        window.note("one", at(second), RequestCounts(*counts))
+        window.note("two", at(second + 1), RequestCounts(2 * counts[0], 2 * counts[1]))
+    assert window.failures(at(6), {"one", "two"}) == Failures(30, 3, at(4), at(0))
     assert window.failures(at(6), {"one", "two", "three"}).counted_at is None
-    assert window.failures(at(6), {"two"}) == Failures(20, 2, at(5))
+    assert window.failures(at(6), {"two"}) == Failures(20, 2, at(5), at(0))
     assert window.failures(at(6), {"one", "two"}).counted_at is None, "it was forgotten"
 
 
@@ -50,14 +53,24 @@ def test_a_proxy_that_was_started_anew_counts_from_nothing() -> None:
     window = RequestWindow()
     window.note("one", at(0), RequestCounts(1000, 900))
     window.note("one", at(70), RequestCounts(30, 1))
-    assert window.failures(at(70), {"one"}) == Failures(30, 1, at(70))
+    assert window.failures(at(70), {"one"}) == Failures(30, 1, at(70), at(0))
 
 
 def test_an_answer_that_is_read_twice_counts_once() -> None:
     window = RequestWindow()
+    window.note("one", at(0), RequestCounts(0, 0))
     for _ in range(3):
-        window.note("one", at(0), RequestCounts(7, 7))
-    assert window.failures(at(1), {"one"}) == Failures(7, 7, at(0))
+        window.note("one", at(5), RequestCounts(7, 7))
+    assert window.failures(at(6), {"one"}) == Failures(7, 7, at(5), at(0))
+
+
+def test_an_operator_that_was_started_anew_in_an_upgrade_does_not_judge_it_by_what_was_before() -> None:
+    window = RequestWindow()
+    window.note("one", at(-5), RequestCounts(1000, 400))  # errors of the hour before, which were seen and mended
+    shares, told, marks = counted(window.failures(at(-4), {"one"}))
+    assert (shares and shares.traffic, marks, "not known yet" in told) == (30, [], True)
+    window.note("one", at(15), RequestCounts(1100, 400))
+    assert window.failures(at(15), {"one"}).waits(at(-60)) == "", "twenty seconds say enough"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +117,8 @@ def test_the_next_step_is_taken_once_the_last_one_is_known_to_be_well() -> None:
     [
         (Failures(), "not known yet"),
         (Failures(100, 0, at(-45)), "not known yet"),
-        (Failures(100, 0, at(-1), "no answer to /metrics"), "cannot be counted: no answer to /metrics"),
+        (Failures(100, 0, at(-1), at(-15)), "not known yet"),
+        (Failures(100, 0, at(-1), trouble="no answer to /metrics"), "cannot be counted: no answer to /metrics"),
     ],
 )
 @pytest.mark.parametrize("traffic", [30, 100])

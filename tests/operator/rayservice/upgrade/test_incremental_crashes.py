@@ -27,6 +27,7 @@ from support.gateway_scene import (
     a_routed_service,
     a_strategy,
 )
+from support.operating import Given
 from support.raycluster_scene import CLUSTERS
 from support.rayservice_scene import a_serve_config
 from support.service_crashes import Portrait, Story, ends_of, writes_of
@@ -128,7 +129,13 @@ async def portrait(scene: GatewayScene) -> Portrait:
 def a_story(*before: tuple[Deed, Question], change: Deed, is_done: Question, **fields: Any) -> Story[GatewayScene]:
     usual: dict[str, Any] = {"clusters": 2, "watch": watch_weights}
     return Story(
-        a_gateway_scene, before, change, is_done, portrait=portrait, api_server=WITH_GATEWAYS, **usual | fields
+        a_gateway_scene,
+        before,
+        change,
+        is_done,
+        portrait=portrait,
+        given=Given(api_server=WITH_GATEWAYS),
+        **usual | fields,
     )
 
 

@@ -25,6 +25,8 @@ class Failures:
     failed: int = 0
     counted_at: datetime | None = None
     """When the last of its pods was asked; None: not all of them have answered yet."""
+    counted_since: datetime | None = None
+    """When counting began: nothing is known of what was before."""
     trouble: str = ""
     """Why they cannot be counted."""
 
@@ -35,7 +37,8 @@ class Failures:
         """Why it cannot be said yet how the requests since the last step went; empty: it can."""
         if self.trouble:
             return f"failed requests cannot be counted: {self.trouble}"
-        is_known = self.counted_at is not None and (moved_at is None or self.counted_at >= moved_at + COUNTED_AFTER)
+        begins = max((moment for moment in (moved_at, self.counted_since) if moment is not None), default=None)
+        is_known = self.counted_at is not None and (begins is None or self.counted_at >= begins + COUNTED_AFTER)
         return "" if is_known else "it is not known yet how many requests failed since the last step"
 
     def __str__(self) -> str:
@@ -44,14 +47,16 @@ class Failures:
 
 @dataclass
 class RequestWindow:
-    """What the pods of a cluster have counted, and when. Kept in memory: an operator that is started anew begins with
-    all that was counted since the cluster began.
+    """What the pods of a cluster have counted, and when. Kept in memory: an operator that is started anew counts from
+    its first look at each pod, since nobody knows how old is what was counted before.
     """
 
     _samples: dict[str, list[tuple[datetime, RequestCounts]]] = field(default_factory=dict)
+    _since: datetime | None = None
 
     def note(self, pod: str, at: datetime, counts: RequestCounts) -> None:
         """What a pod has counted so far; what has been noted already may be noted again."""
+        self._since = self._since or at
         samples = self._samples.setdefault(pod, [])
         if not samples or samples[-1][0] < at:
             samples.append((at, counts))
@@ -59,12 +64,13 @@ class RequestWindow:
     def failures(self, now: datetime, pods: Collection[str]) -> Failures:
         """Of these pods; what was noted of others is forgotten."""
         self._samples = {pod: _recent(samples, now) for pod, samples in self._samples.items() if pod in pods}
-        differences = [_difference(samples, now) for samples in self._samples.values()]
+        differences = [_difference(samples) for samples in self._samples.values()]
         latest = [samples[-1][0] for samples in self._samples.values()]
         return Failures(
             sum(one.answered for one in differences),
             sum(one.failed for one in differences),
             min(latest) if latest and len(latest) == len(pods) else None,
+            self._since,
         )
 
 
@@ -74,7 +80,8 @@ def _recent(samples: list[tuple[datetime, RequestCounts]], now: datetime) -> lis
     return [*older[-1:], *samples[len(older) :]]
 
 
-def _difference(samples: list[tuple[datetime, RequestCounts]], now: datetime) -> RequestCounts:
+def _difference(samples: list[tuple[datetime, RequestCounts]]) -> RequestCounts:
     last, first = samples[-1][1], samples[0][1]
-    is_all = samples[0][0] >= now - WINDOW or last.answered < first.answered  # a proxy that was started anew
-    return last if is_all else RequestCounts(last.answered - first.answered, max(0, last.failed - first.failed))
+    if last.answered < first.answered:  # a proxy that was started anew
+        return last
+    return RequestCounts(last.answered - first.answered, max(0, last.failed - first.failed))
