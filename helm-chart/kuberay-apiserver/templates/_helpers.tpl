@@ -94,6 +94,7 @@ command: {{- default (list "raykeeper" "security-proxy") $proxy.command | toYaml
 {{- /* The proxy's variables, but for the token. What the values leave out is as in values.yaml, since the proxy starts with none missing. */}}
 {{- define "kuberay-apiserver.proxyEnv" -}}
 {{- $env := dict "HTTP_LOCAL_PORT" "8988" "GRPC_LOCAL_PORT" "8987" "SECURITY_PREFIX" "/" "ENABLE_GRPC" "true" }}
+{{- with (.Values.cors).allowOrigin }}{{ $_ := set $env "RAYKEEPER_CORS_ALLOW_ORIGIN" . }}{{ end }}
 {{- range $name, $value := .Values.security.env }}
 {{- with include "raykeeper.text" $value }}{{ $_ := set $env $name . }}{{ end }}
 {{- end }}

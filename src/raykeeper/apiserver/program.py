@@ -24,7 +24,6 @@ from raykeeper.apiserver.dispatch import Dispatcher
 from raykeeper.apiserver.grpc_server import GrpcServer
 from raykeeper.apiserver.metrics import ApiMetrics
 from raykeeper.apiserver.rest.app import HttpApp
-from raykeeper.apiserver.rest.cors import Cors
 from raykeeper.apiserver.rest.gateway import Gateway
 from raykeeper.apiserver.services.heads import Heads
 from raykeeper.apiserver.services.table import calls
@@ -39,6 +38,7 @@ from raykeeper.kube.http.requests import Request
 from raykeeper.kube.metrics import KubeMetrics
 from raykeeper.kube.reviews import AccessReviews, TokenReviews
 from raykeeper.logs import Log
+from raykeeper.web.cors import Cors
 from raykeeper.web.listener import BoundedServer, open_listener
 
 STOP_SECONDS: Final = 20.0

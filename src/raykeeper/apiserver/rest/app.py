@@ -10,12 +10,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0
 
 from raykeeper.apiserver.errors import Code
-from raykeeper.apiserver.rest.cors import Cors
 from raykeeper.apiserver.rest.documents import document_response, page_response
 from raykeeper.apiserver.rest.gateway import Gateway, error_response
 from raykeeper.apiserver.v2.proxy import V2Proxy
 from raykeeper.logs import Log
 from raykeeper.settings.addresses import is_loopback
+from raykeeper.web.cors import Cors
 from raykeeper.web.targets import MalformedTarget, Target, redirect
 
 FOREIGN_NAME = "this server answers to localhost alone; say by --auth who else may call"
