@@ -155,19 +155,43 @@ grpc: {{ $env.GRPC_LOCAL_PORT }}
 {{- end }}
 {{- end }}
 
+{{- /* Whether the second version of the API is served: `true` or empty. */}}
+{{- define "kuberay-apiserver.servesV2" -}}
+{{- if or .Values.enableAPIServerV2 (kindIs "invalid" .Values.enableAPIServerV2) }}true{{ end }}
+{{- end }}
+
+{{- /* What the API server does to Kubernetes, and nothing else: tests/apiserver/test_chart_role.py compares it with an audit log. */}}
 {{- define "kuberay-apiserver.rules" -}}
-- apiGroups: [""]
-  resources: [namespaces]
-  verbs: [list]
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [get, list]
+{{- /* Compute templates. */}}
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [create, delete, get, list, patch, update, watch]
+  verbs: [create, delete, get, list]
+{{- if include "kuberay-apiserver.servesV2" . }}
+- apiGroups: ["", events.k8s.io]
+  resources: [events]
+  verbs: [list, watch]
 - apiGroups: [ray.io]
   resources: [rayclusters, raycronjobs, rayjobs, rayservices]
   verbs: [create, delete, get, list, patch, update, watch]
+- apiGroups: [ray.io]
+  resources: [rayclusters/status, raycronjobs/status, rayjobs/status, rayservices/status]
+  verbs: [get]
+{{- else }}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [list]
+- apiGroups: [ray.io]
+  resources: [rayclusters, rayjobs, rayservices]
+  verbs: [create, delete, get, list]
+- apiGroups: [ray.io]
+  resources: [rayservices]
+  verbs: [update]
+{{- end }}
+{{- if .Values.readClusterTokens }}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get]
+{{- end }}
 {{- end }}
 
 {{- define "kuberay-apiserver.subjects" -}}

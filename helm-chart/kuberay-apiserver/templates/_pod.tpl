@@ -40,7 +40,7 @@ spec:
         - --metrics-addr=:{{ $ports.metrics }}
         - --auth=none
         {{- end }}
-        - --enable-api-server-v2={{ ternary true .Values.enableAPIServerV2 (kindIs "invalid" .Values.enableAPIServerV2) }}
+        - --enable-api-server-v2={{ include "kuberay-apiserver.servesV2" . | default "false" }}
         {{- with (.Values.cors).allowOrigin }}
         - --cors-allow-origin={{ . }}
         {{- end }}
