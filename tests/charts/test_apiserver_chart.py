@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from raykeeper.apiserver.settings import ApiServerSettings
+from raykeeper.apiserver.settings import ApiAccessSettings, ApiServerSettings
 from raykeeper.apiserver.sources import read_settings
 from raykeeper.securityproxy.settings import SecurityProxySettings
 from raykeeper.securityproxy.settings import read_settings as read_proxy_settings
@@ -16,6 +17,7 @@ NAME: Final = "kuberay-apiserver"
 CHART: Final = Chart(NAME)
 PROXY: Final = "security-proxy-container"
 OURS: Final = ["raykeeper", "security-proxy"]
+TOKEN_FILE: Final = "/var/run/raykeeper/token"
 
 
 def containers(documents: list[Json]) -> dict[str, Json]:
@@ -27,20 +29,21 @@ def variables(container: Json) -> dict[str, str]:
     return {one["name"]: one.get("value", "a-token-of-the-secret") for one in container.get("env", [])}
 
 
-def server_settings(documents: list[Json]) -> ApiServerSettings:
-    """What the API server makes of the arguments and variables of its container."""
+def server_settings(documents: list[Json], folder: Path) -> ApiServerSettings:
+    """What the API server makes of the arguments and variables of its container, and of the file with its tokens."""
     server = next(iter(containers(documents).values()))
     as_kuberay = server["command"] == ["/workspace/apiserver/kuberay-apiserver"]
-    return read_settings(server["args"], variables(server), as_kuberay=as_kuberay)
+    (folder / "token").write_text("0123456789abcdef\nfedcba9876543210 team-a\n")
+    arguments = [argument.replace(TOKEN_FILE, str(folder / "token")) for argument in server["args"]]
+    return read_settings(arguments, variables(server), as_kuberay=as_kuberay)
 
 
 def proxy_settings(documents: list[Json]) -> SecurityProxySettings:
     return read_proxy_settings(variables(containers(documents)[PROXY]))
 
 
-def reachable_ports(documents: list[Json]) -> dict[str, set[int]]:
+def reachable_ports(documents: list[Json], settings: ApiServerSettings) -> dict[str, set[int]]:
     """What listens at the pod's address: ports of the API, and the one for probes and metrics."""
-    settings = server_settings(documents)
     assert settings.http.host in (None, "127.0.0.1")
     if PROXY not in containers(documents):
         return {"api": {settings.http.port, settings.grpc.port}, "monitoring": {settings.http.port}}
@@ -53,9 +56,10 @@ def reachable_ports(documents: list[Json]) -> dict[str, set[int]]:
 
 
 @pytest.mark.parametrize("case", CHART.cases)
-def test_both_programs_take_what_the_chart_gives_them_and_listen_where_others_look(case: str) -> None:
+def test_both_programs_take_what_the_chart_gives_them_and_listen_where_others_look(case: str, tmp_path: Path) -> None:
     documents = CHART.rendered(case)
-    ports, (server, *_) = reachable_ports(documents), containers(documents).values()
+    ports = reachable_ports(documents, server_settings(documents, tmp_path))
+    (server, *_) = containers(documents).values()
     declared = {port["containerPort"] for port in server["ports"]}
     for probe in ("livenessProbe", "readinessProbe"):
         assert {server[probe]["httpGet"]["port"]} == ports["monitoring"] <= declared
@@ -69,8 +73,8 @@ def test_both_programs_take_what_the_chart_gives_them_and_listen_where_others_lo
         assert {port["port"] for port in rule["ports"]} == ports["api"] | ports["monitoring"]
 
 
-def test_behind_the_proxy_nobody_else_reaches_the_api() -> None:
-    settings = server_settings(CHART.rendered("defaults"))
+def test_behind_the_proxy_nobody_else_reaches_the_api(tmp_path: Path) -> None:
+    settings = server_settings(CHART.rendered("defaults"), tmp_path)
     assert settings.access.mode == "none", "the proxy has asked for the token"
     assert not settings.access.answers_localhost_only, "pages that show the token may call"
 
@@ -91,12 +95,79 @@ def test_another_image_runs_the_command_of_the_values_or_its_own() -> None:
     assert containers(CHART.rendered("half-of-the-proxy"))[PROXY]["command"] == OURS
 
 
-def test_the_service_follows_the_ports_of_the_container() -> None:
+def test_the_service_follows_the_ports_of_the_container(tmp_path: Path) -> None:
     ports = [{"name": "http", "containerPort": 9000}, {"containerPort": 9500}]
     documents = CHART.render({"security": None, "containerPort": ports})
     targets = the(documents, "Service", f"{NAME}-service")["spec"]["ports"]
     assert [port["targetPort"] for port in targets] == [9000, 8887]
-    assert server_settings(documents).http.port == 9000
+    assert server_settings(documents, tmp_path).http.port == 9000
+
+
+def test_who_may_call_reaches_the_settings(tmp_path: Path) -> None:
+    def access(case: str) -> ApiAccessSettings:
+        return server_settings(CHART.rendered(case), tmp_path).access
+
+    assert [len(token.namespaces) for token in access("auth-token").tokens] == [0, 1]
+    assert access("auth-passthrough").mode == "passthrough"
+    kubernetes = access("auth-kubernetes")
+    assert (kubernetes.mode, kubernetes.audiences, kubernetes.impersonate) == (
+        "kubernetes",
+        ("ray-api", "other"),
+        False,
+    )
+    assert access("auth-impersonate").impersonate
+    oidc = access("auth-oidc").oidc
+    assert (oidc.issuer_url, oidc.client_id) == ("https://login.example.org", "ray")
+    assert (oidc.username_claim, oidc.username_prefix) == ("email", "-")
+    assert (oidc.groups_claim, oidc.groups_prefix) == ("groups", "oidc:")
+    assert sorted(oidc.required_claims) == [("hd", "example.org"), ("level", "2")]
+    assert not access("auth-none").is_undecided
+    assert access("no-proxy").is_undecided, "the log warns"
+
+
+def test_files_of_a_mode_are_mounted_where_the_server_looks() -> None:
+    for case, path in {"auth-token": TOKEN_FILE, "auth-oidc": "/etc/raykeeper/oidc/ca.crt"}.items():
+        (deployment,) = (item for item in CHART.rendered(case) if item["kind"] == "Deployment")
+        pod = deployment["spec"]["template"]["spec"]
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        mounts = {mount["mountPath"]: volumes[mount["name"]] for mount in pod["containers"][0]["volumeMounts"]}
+        folder, _, name = path.rpartition("/")
+        (source,) = (value for key, value in mounts[folder].items() if key != "name")
+        assert [item["path"] for item in source["items"]] == [name]
+
+
+def test_the_token_of_a_mode_is_random_or_of_the_values() -> None:
+    tokens = {the(CHART.rendered(case), "Secret", f"{NAME}-token")["stringData"]["token"] for case in TOKEN_CASES}
+    assert "0123456789abcdef" in tokens
+    assert len(tokens) == 2
+    assert not [item for item in CHART.rendered("auth-token-elsewhere") if item["kind"] == "Secret"]
+
+
+TOKEN_CASES: Final = ("auth-token", "auth-token-given")
+ABOUT_CALLERS: Final[dict[str, set[tuple[str, str]]]] = {
+    "defaults": set(),
+    "auth-token": set(),
+    "auth-none": set(),
+    "auth-passthrough": set(),
+    "auth-kubernetes": {("tokenreviews", "create"), ("subjectaccessreviews", "create")},
+    "auth-kubernetes-one-namespace": {("tokenreviews", "create"), ("subjectaccessreviews", "create")},
+    "auth-oidc": {("subjectaccessreviews", "create")},
+    "auth-impersonate": {("tokenreviews", "create")}
+    | {(who, "impersonate") for who in ("users", "groups", "serviceaccounts")},
+}
+
+
+@pytest.mark.parametrize("case", ABOUT_CALLERS)
+def test_rights_about_callers_are_given_to_the_modes_that_need_them(case: str) -> None:
+    documents = CHART.rendered(case)
+    rules = [rule for item in documents for rule in item.get("rules") or [] if "Role" in item["kind"]]
+    given = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
+    about_callers = {right for right in given if right[1] == "impersonate" or right[0].endswith("reviews")}
+    assert about_callers == ABOUT_CALLERS[case]
+    acts_as_caller = case in ("auth-passthrough", "auth-impersonate")
+    assert (given - about_callers == {("services", "list")}) is acts_as_caller
+    bound = {item["roleRef"]["name"] for item in documents if item["kind"].endswith("Binding")}
+    assert bound == {item["metadata"]["name"] for item in documents if item["kind"] in ("Role", "ClusterRole")}
 
 
 def test_the_default_token_is_random_and_in_a_secret() -> None:

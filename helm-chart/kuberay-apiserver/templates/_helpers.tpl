@@ -118,6 +118,7 @@ grpc: {{ $env.GRPC_LOCAL_PORT }}
 {{- fail (printf "image.repository: %s is KubeRay's own API server, which does not know the arguments of this chart. Leave image out of your values; after --reuse-values use --reset-then-reuse-values instead" $repository) }}
 {{- end }}
 {{- include "kuberay-apiserver.validatePorts" . }}
+{{- include "kuberay-apiserver.validateAuth" . }}
 {{- with .Values.security }}
 {{- if and .existingSecret (.env).SECURITY_TOKEN }}
 {{- fail "security.existingSecret holds the token; leave security.env.SECURITY_TOKEN out" }}

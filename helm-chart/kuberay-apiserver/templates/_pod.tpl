@@ -22,6 +22,10 @@ spec:
   volumes:
     - name: tmp
       emptyDir: {}
+    {{- $files := include "kuberay-apiserver.authFiles" . | fromYamlArray }}
+    {{- range $files }}
+    - {{- merge (dict "name" .name) .source | toYaml | nindent 6 }}
+    {{- end }}
   containers:
     - name: {{ include "kuberay-apiserver.deploymentName" . }}-container
       image: {{ include "kuberay-apiserver.image" . }}
@@ -40,6 +44,7 @@ spec:
         - --metrics-addr=:{{ $ports.metrics }}
         - --auth=none
         {{- end }}
+        {{- with include "kuberay-apiserver.authArguments" . | trim }}{{- . | nindent 8 }}{{- end }}
         - --enable-api-server-v2={{ include "kuberay-apiserver.servesV2" . | default "false" }}
         {{- with (.Values.cors).allowOrigin }}
         - --cors-allow-origin={{ . }}
@@ -56,6 +61,11 @@ spec:
       volumeMounts:
         - name: tmp
           mountPath: /tmp
+        {{- range $files }}
+        - name: {{ .name }}
+          mountPath: {{ .path }}
+          readOnly: true
+        {{- end }}
     {{- if .Values.security }}
     {{- include "kuberay-apiserver.proxy" . | nindent 4 }}
     {{- end }}
