@@ -73,6 +73,7 @@ class ChartTypes:
     """The types that the values of one chart refer to, gathered while its schema is made."""
 
     def __init__(self, chart: str) -> None:
+        self.chart = chart
         self._fields = {**_FIELDS, **_FIELDS_IN.get(chart, {})} if chart in _WITH_A_CLUSTER else {}
         self._kubernetes = KubernetesTypes.committed()
         self._used: dict[str, JSON] = {}

@@ -218,6 +218,15 @@ _SPECIAL: Final[Mapping[str, JSON]] = {
     "route.tls": {"type": ["boolean", "object", "null"]},
 }
 """Values by their path or their last name, where the default does not say what may be given."""
+_SPECIAL_OF: Final[Mapping[str, Mapping[str, JSON]]] = {
+    "kuberay-apiserver": {
+        "auth.mode": {
+            "type": ["string", "null"],
+            "enum": ["", "token", "passthrough", "kubernetes", "oidc", "none", None],
+        }
+    },
+}
+"""Values that mean another thing in one chart, by the chart and their path."""
 _SCALARS: Final = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
 
 
@@ -241,6 +250,8 @@ def _object(values: JSON, path: str, types: ChartTypes) -> JSON:
 
 
 def _schema(default: Any, path: str, types: ChartTypes) -> JSON:
+    if (own := _SPECIAL_OF.get(types.chart, {}).get(path)) is not None:
+        return dict(own)
     for name in (path, path.rpartition(".")[2]):
         if name in _SPECIAL:
             return dict(_SPECIAL[name])

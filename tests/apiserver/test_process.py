@@ -91,6 +91,21 @@ def test_calls_over_both_protocols_are_counted_under_kuberays_names(server: ApiP
     assert "process_resident_memory_bytes" in families
 
 
+def test_probes_and_metrics_have_an_address_of_their_own_which_serves_nothing_else(
+    ray_crds: ControlPlane, tmp_path: Path
+) -> None:
+    port = free_port()
+    with api_server_on(ray_crds, tmp_path, "--auth=none", f"--metrics-addr={LOOPBACK}:{port}") as server:
+        assert {path: ask(port, path)[0] for path in ("/healthz", "/livez", "/readyz")} == dict.fromkeys(
+            ("/healthz", "/livez", "/readyz"), 200
+        )
+        assert "grpc_server_handled_total" in ask(port, "/metrics")[1]
+        for path in ("/apis/v1/namespaces/default/clusters", "/apis/ray.io/v1/rayclusters", "/swagger-ui/", "/", "//"):
+            assert ask(server.ports.http, path)[0] != 404 or path in ("/", "//"), "served by the API's own address"
+            assert ask(port, path)[0] == 404
+        assert server.stop() == 0
+
+
 def test_the_access_log_says_who_did_what_and_never_how_they_proved_it(ray_crds: ControlPlane, tmp_path: Path) -> None:
     secret = "a-secret-that-must-not-be-seen"
     with api_server_on(ray_crds, tmp_path, "--auth=token", RAYKEEPER_AUTH_TOKEN=secret) as server:

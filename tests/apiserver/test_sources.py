@@ -43,6 +43,15 @@ def test_kuberays_command_line_means_the_same() -> None:
     assert not read("--enable-api-server-v2=false").v2
 
 
+def test_an_address_for_probes_and_metrics_alone_needs_no_decision() -> None:
+    assert read().metrics is None
+    assert read("--metrics-addr=:8889").metrics == Address(None, 8889)
+    assert read("--metrics-addr=:8889").access.answers_localhost_only
+    assert read(RAYKEEPER_APISERVER_METRICS="127.0.0.1:1").metrics == Address("127.0.0.1", 1)
+    with pytest.raises(Misconfigured, match="--metrics-addr"):
+        read("--metrics-addr=8889")
+
+
 def test_under_kuberays_name_it_listens_everywhere_and_knows_that_nobody_decided() -> None:
     settings = read(as_kuberay=True)
     assert settings.http == Address(None, 8888)

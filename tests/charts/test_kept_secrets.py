@@ -33,3 +33,19 @@ def test_an_upgrade_keeps_the_key_of_cookies_and_the_token(control_plane: Contro
     helm("upgrade", "history", chart, "--reuse-values", "--set", "auth.contact=me")
     assert secrets() == before
     helm("uninstall", "history")
+
+
+def test_an_upgrade_keeps_the_token_that_the_api_server_asks_for(control_plane: ControlPlane, tmp_path: Path) -> None:
+    helm, chart = Helm(control_plane, tmp_path, "kept-tokens"), OUR_CHARTS / "kuberay-apiserver"
+    values = ("--set", "security=null", "--set", "auth.mode=token")
+
+    def token() -> str:
+        return str(
+            control_plane.admin.get("/api/v1/namespaces/kept-tokens/secrets/api-kuberay-apiserver-token")["data"]
+        )
+
+    helm("install", "api", chart, *values, "--create-namespace")
+    before = token()
+    helm("upgrade", "api", chart, *values, "--set", "replicaCount=2")
+    assert token() == before
+    helm("uninstall", "api")

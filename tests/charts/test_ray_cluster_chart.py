@@ -122,6 +122,44 @@ def test_a_wrong_value_is_named_with_the_nearest_right_one(mistake: str) -> None
     assert message in CHART.refusal(values)
 
 
+PORTS: Final[dict[str, tuple[list[Json], list[Json], list[Json]]]] = {
+    "others": (
+        [{"name": "a", "port": 1}, {"name": "b", "port": 2}],
+        [{"name": "c", "port": 3}, {"name": "d", "port": 4}],
+        [{"name": "a", "port": 1}, {"name": "b", "port": 2}, {"name": "c", "port": 3}, {"name": "d", "port": 4}],
+    ),
+    "another number": (
+        [{"name": "a", "port": 1, "targetPort": 7}, {"name": "b", "port": 2}],
+        [{"name": "a", "port": 9}],
+        [{"name": "a", "port": 9, "targetPort": 7}, {"name": "b", "port": 2}],
+    ),
+    "another name": ([{"name": "a", "port": 1}], [{"name": "z", "port": 1}], [{"name": "z", "port": 1}]),
+    "another protocol": (
+        [{"name": "dns", "port": 53}],
+        [{"name": "dns-udp", "port": 53, "protocol": "UDP"}],
+        [{"name": "dns", "port": 53}, {"name": "dns-udp", "port": 53, "protocol": "UDP"}],
+    ),
+}
+"""Ports of the values, ports merged into them, and what comes of it."""
+
+
+@pytest.mark.parametrize("case", PORTS)
+def test_ports_of_a_service_are_merged_by_their_name_or_number(case: str) -> None:
+    given, merged, expected = PORTS[case]
+    service = {"head": {"headService": {"spec": {"ports": given}}}}
+    (cluster,) = CHART.render({**service, "spec": {"headGroupSpec": {"headService": {"spec": {"ports": merged}}}}})
+    assert cluster["spec"]["headGroupSpec"]["headService"]["spec"]["ports"] == expected
+
+
+def test_ports_of_a_container_are_merged_by_their_number_and_protocol() -> None:
+    more = [{"containerPort": 8265, "name": "ui"}, {"containerPort": 8265, "name": "quic", "protocol": "UDP"}]
+    ports = [{"containerPort": 8265, "name": "dashboard", "protocol": "TCP"}]
+    template = {"spec": {"containers": [{"name": "ray-head", "ports": more}]}}
+    (cluster,) = CHART.render({"head": {"ports": ports, "template": template}})
+    (container,) = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"containerPort": 8265, "name": "ui", "protocol": "TCP"}, more[1]]
+
+
 def test_every_unknown_value_is_named_at_once() -> None:
     text = CHART.refusal({"heads": {}, "worker": {"replica": 1}})
     assert "heads: there is no such value; did you mean head?" in text

@@ -162,6 +162,41 @@ async def test_nothing_else_opens(
     assert len(backend.asked) == before
 
 
+PAGE = "https://page.example"
+PREFLIGHT = {"Origin": PAGE, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+
+
+async def test_a_browser_that_asks_whether_a_page_may_call_is_answered_without_the_token_and_nobody_else(
+    port: int, backend: Backend, session: aiohttp.ClientSession
+) -> None:
+    async with a_proxy(port, cors_origin=PAGE) as proxy:
+        url = f"{proxy.url}/api/v1/namespaces/a/services/head/proxy/x"
+        async with session.options(url, headers=PREFLIGHT) as answer:
+            assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (204, PAGE)
+            assert answer.headers["Access-Control-Allow-Methods"] == "POST"
+            assert answer.headers["Access-Control-Allow-Headers"] == "authorization"
+        async with session.options(url, headers={**PREFLIGHT, "Origin": "https://evil.example"}) as answer:
+            assert answer.status == 204
+            assert not [name for name in answer.headers if name.startswith("Access-Control")]
+        for method in ("GET", "POST", "HEAD", "PUT", "TRACE"):
+            async with session.request(method, url, headers=PREFLIGHT) as answer:
+                assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (401, PAGE)
+        async with session.options(url, headers={"Origin": PAGE}) as answer:
+            assert answer.status == 401
+        assert backend.asked == [], "nothing of it reached the API server"
+        async with session.options(url, headers={**PREFLIGHT, **SHOWN}) as answer:
+            assert answer.status == 200, "with the token it is for the API server to say"
+
+
+async def test_no_page_is_answered_unless_somebody_allowed_it(
+    proxy: Proxy, backend: Backend, session: aiohttp.ClientSession
+) -> None:
+    async with session.options(f"{proxy.url}/apis/v1/clusters", headers=PREFLIGHT) as answer:
+        assert answer.status == 401
+        assert not [name for name in answer.headers if name.startswith("Access-Control")]
+    assert backend.asked == []
+
+
 async def test_a_token_in_the_query_or_a_cookie_or_another_header_is_none(
     proxy: Proxy, session: aiohttp.ClientSession
 ) -> None:

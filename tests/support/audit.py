@@ -30,6 +30,7 @@ class _Entry(msgspec.Struct, rename="camel"):
     verb: str
     user: _User
     object_ref: _Target | None = None
+    impersonated_user: _User | None = None
     response_status: _Outcome = msgspec.field(default_factory=_Outcome)
 
 
@@ -64,7 +65,8 @@ class AuditLog:
     def _entries(self) -> Iterator[_Entry]:
         for line in self._file.read_bytes().splitlines():
             entry = msgspec.json.decode(line, type=_Entry)
-            if entry.user.username == self.user:
+            # In somebody else's name, with their rights.
+            if entry.user.username == self.user and entry.impersonated_user is None:
                 yield entry
 
     @property

@@ -18,6 +18,7 @@ from raykeeper.securityproxy.grpc_proxy import GrpcProxy
 from raykeeper.securityproxy.http_proxy import HttpProxy
 from raykeeper.securityproxy.settings import PortPair
 from raykeeper.securityproxy.token import Token
+from raykeeper.web.cors import Cors
 from raykeeper.web.listener import BoundedServer
 from support.api_processes import COMMAND
 from support.conditions import eventually
@@ -38,10 +39,10 @@ class Proxy:
 
 
 @asynccontextmanager
-async def a_proxy(http_port: int, *, prefix: str = "/") -> AsyncIterator[Proxy]:
+async def a_proxy(http_port: int, *, prefix: str = "/", cors_origin: str = "") -> AsyncIterator[Proxy]:
     """HTTP, inside the test."""
     async with aiohttp.ClientSession(auto_decompress=False) as session:
-        server = BoundedServer(HttpProxy(http_port, prefix, Token(TOKEN), session).answer)
+        server = BoundedServer(HttpProxy(http_port, prefix, Token(TOKEN), session, Cors(cors_origin)).answer)
         listener = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
         try:
             yield Proxy(listener.sockets[0].getsockname()[1])

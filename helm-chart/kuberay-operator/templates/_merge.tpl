@@ -38,33 +38,44 @@
 {{- end }}
 
 {{- define "raykeeper.mergeList" -}}
-{{- $identities := dict "containers" "name" "initContainers" "name" "env" "name" "volumes" "name" "imagePullSecrets" "name"
-  "resourceClaims" "name" "ports" "containerPort" "volumeMounts" "mountPath" "volumeDevices" "devicePath" "hostAliases" "ip"
-  "workerGroupSpecs" "groupName" }}
 {{- $target := index . 0 }}
 {{- $key := index . 1 }}
+{{- $old := index . 2 }}
 {{- $new := index . 3 }}
-{{- $identity := get $identities $key }}
-{{- if $identity }}
-{{- $items := list }}
-{{- $merged := list }}
-{{- range index . 2 }}
-{{- $item := . }}
-{{- range $new }}
-{{- if eq (get . $identity | toString) (get $item $identity | toString) }}
-{{- include "raykeeper.merge" (list $item .) }}
-{{- $merged = append $merged (get . $identity | toString) }}
+{{- if include "raykeeper.identityField" $key }}
+{{- $names := list }}
+{{- range $old }}{{ $names = append $names (default "" .name) }}{{ end }}
+{{- $items := $old }}
+{{- range $one := $new }}
+{{- $field := include "raykeeper.identityField" $key }}
+{{- /* Two ports of one name would be refused, so one with a name that is there must be meant; else they are told apart as by Kubernetes. */}}
+{{- if and (eq $key "ports") (not (hasKey $one "containerPort")) $one.name (has $one.name $names) }}{{ $field = "name" }}{{ end }}
+{{- $found := false }}
+{{- range $old }}
+{{- if and (not $found) (eq (include "raykeeper.identity" (list $one $field)) (include "raykeeper.identity" (list . $field))) }}
+{{- $found = true }}
+{{- include "raykeeper.merge" (list . $one) }}
 {{- end }}
 {{- end }}
-{{- $items = append $items $item }}
-{{- end }}
-{{- range $new }}
-{{- if not (has (get . $identity | toString) $merged) }}
-{{- $items = append $items . }}
-{{- end }}
+{{- if not $found }}{{ $items = append $items $one }}{{ end }}
 {{- end }}
 {{- $_ := set $target $key $items }}
 {{- else }}
 {{- $_ := set $target $key $new }}
+{{- end }}
+{{- end }}
+
+{{- /* The field by which the things in a list are told apart; empty for a list that is replaced as a whole. */}}
+{{- define "raykeeper.identityField" -}}
+{{- get (dict "containers" "name" "initContainers" "name" "env" "name" "volumes" "name" "imagePullSecrets" "name"
+  "resourceClaims" "name" "ports" "port" "volumeMounts" "mountPath" "volumeDevices" "devicePath" "hostAliases" "ip"
+  "workerGroupSpecs" "groupName") . }}
+{{- end }}
+
+{{- /* What tells one thing from others: (list item field). A port, of a container or a Service, is its number and its protocol. */}}
+{{- define "raykeeper.identity" -}}
+{{- $item := index . 0 }}
+{{- if eq (index . 1) "port" }}{{ printf "%s/%s" (default $item.port $item.containerPort | include "raykeeper.text") (default "TCP" $item.protocol) }}
+{{- else }}{{ get $item (index . 1) | toString }}
 {{- end }}
 {{- end }}

@@ -40,6 +40,12 @@ _KUBERAY = (
 
 _OURS = (
     Flag(
+        "metrics-addr",
+        "One more address, for /healthz, /livez, /readyz and /metrics alone: for kubelets and Prometheus, where HTTP "
+        "itself is on loopback behind a proxy. Default: none.",
+        variable="RAYKEEPER_APISERVER_METRICS",
+    ),
+    Flag(
         "auth",
         "Who may call: none (everybody who can reach the address, with our rights; the default on loopback), token "
         "(who shows a token of ours, with our rights), passthrough (the caller's token is passed on to Kubernetes), "

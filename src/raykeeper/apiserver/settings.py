@@ -73,6 +73,8 @@ class ApiServerSettings:
     """Where HTTP is served (`--httpPortFlag`)."""
     grpc: Address
     """Where gRPC is served (`--rpcPortFlag`)."""
+    metrics: Address | None = None
+    """Where probes and metrics are served alone, beside HTTP (`--metrics-addr`)."""
     call_seconds: float = 60.0
     """Time that one call may take (`--grpc_timeout`)."""
     cors_origin: str = ""

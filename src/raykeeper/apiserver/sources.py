@@ -50,6 +50,7 @@ def read_settings(
     return ApiServerSettings(
         http=http,
         grpc=grpc,
+        metrics=sources.read("metrics-addr", parse_address, None),
         call_seconds=sources.read("grpc_timeout", parse_duration, ApiServerSettings.call_seconds),
         cors_origin=sources.read("cors-allow-origin", parse_text, ""),
         v2=sources.read("enable-api-server-v2", parse_switch, True),

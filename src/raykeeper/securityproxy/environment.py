@@ -13,6 +13,8 @@ VARIABLES: Final = {
     "SECURITY_PREFIX": "Paths that begin with this need the token; / for all.",
     "SECURITY_TOKEN": "The token.",
     "SECURITY_TOKEN_FILE": "File with the token, instead of the variable; it is read again when it changes.",
+    "RAYKEEPER_CORS_ALLOW_ORIGIN": "Origin whose pages may call, or *; as --cors-allow-origin of the API server. "
+    "Browsers ask whether they may without the token, so the proxy answers that itself.",
     "RAYKEEPER_LOG_LEVEL": "Lowest level that is logged: debug, info, warning or error.",
 }
 """What each variable means."""

@@ -12,6 +12,7 @@ from yarl import URL
 
 from raykeeper.logs import Log
 from raykeeper.securityproxy.token import Token
+from raykeeper.web.cors import Cors
 from raykeeper.web.passing import (
     Taken,
     end_to_end,
@@ -28,6 +29,7 @@ from raykeeper.web.targets import MalformedTarget, Target
 PROBES: Final = frozenset({"/healthz", "/readyz", "/livez"})
 """Asked by load balancers, which have no token; they tell nothing. KubeRay's proxy refuses them."""
 CONNECT_SECONDS: Final = 10.0
+NO_PAGES: Final = Cors("")
 _OWN: Final = frozenset({"host", "expect", "x-forwarded-host"})
 
 log = Log("raykeeper.securityproxy.access")
@@ -36,11 +38,14 @@ log = Log("raykeeper.securityproxy.access")
 class HttpProxy:
     """Passes requests on to one port of this machine."""
 
-    def __init__(self, port: int, prefix: str, token: Token, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, port: int, prefix: str, token: Token, session: aiohttp.ClientSession, cors: Cors = NO_PAGES
+    ) -> None:
         self._port = port
         self._prefix = prefix
         self._token = token
         self._session = session
+        self._cors = cors
         self.is_stopping = False
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -51,14 +56,25 @@ class HttpProxy:
         if self.is_stopping and target.path in PROBES:
             return web.Response(status=503)
         if self._is_guarded(request.method, target) and not self._token.admits(request.headers.get("Authorization")):
-            log.info("request refused", method=request.method, path=target.raw_path, peer=peer_of(request))
-            return web.Response(status=401, text="Unauthorized\n", headers={"WWW-Authenticate": "Bearer"})
+            return self._refused(request, target)
         try:
             response = await self._passed(request, target)
         except (aiohttp.ClientError, TimeoutError, OSError) as exc:
             return self._broken(request, target, exc)
         log.info("request", method=request.method, path=target.raw_path, status=response.status, peer=peer_of(request))
         return response
+
+    def _refused(self, request: web.BaseRequest, target: Target) -> web.Response:
+        """What somebody without the token is told.
+
+        A browser that asks whether a page may call shows none. The answer is the API server's own rule, given here:
+        V2 would pass the question on to a Ray head.
+        """
+        if self._cors.is_preflight(request.method, request.headers):
+            return web.Response(status=204, headers=self._cors.preflight_headers(request.headers))
+        log.info("request refused", method=request.method, path=target.raw_path, peer=peer_of(request))
+        headers = {"WWW-Authenticate": "Bearer", **self._cors.answer_headers(request.headers)}
+        return web.Response(status=401, text="Unauthorized\n", headers=headers)
 
     def _broken(self, request: web.BaseRequest, target: Target, cause: Exception) -> web.StreamResponse:
         """Either end went away: before anything was answered that can be said, later only the connection can end."""

@@ -17,6 +17,7 @@ from raykeeper.securityproxy.http_proxy import CONNECT_SECONDS, HttpProxy
 from raykeeper.securityproxy.settings import SAFE_TOKEN_LENGTH, SecurityProxySettings, read_settings
 from raykeeper.securityproxy.token import Token
 from raykeeper.settings.addresses import Address
+from raykeeper.web.cors import Cors
 from raykeeper.web.listener import BoundedServer, open_listener
 
 STOP_SECONDS: Final = 20.0
@@ -51,7 +52,7 @@ async def _serve(settings: SecurityProxySettings, token: Token, listener: socket
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
     ) as session:
-        proxy = HttpProxy(settings.http.remote, settings.prefix, token, session)
+        proxy = HttpProxy(settings.http.remote, settings.prefix, token, session, Cors(settings.cors_origin))
         connections = BoundedServer(proxy.answer)
         http_server = await loop.create_server(connections, sock=listener)
         grpc_proxy = None

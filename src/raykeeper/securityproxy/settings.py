@@ -37,6 +37,8 @@ class SecurityProxySettings:
     """The token itself (`SECURITY_TOKEN`)."""
     token_file: Path | None = None
     """File with the token (`SECURITY_TOKEN_FILE`)."""
+    cors_origin: str = ""
+    """Origin whose pages may call (`RAYKEEPER_CORS_ALLOW_ORIGIN`); empty for none."""
     logs: LogSettings = field(default_factory=LogSettings)
     """The proxy's own log lines."""
 
@@ -56,6 +58,7 @@ def read_settings(environment: Mapping[str, str]) -> SecurityProxySettings:
         prefix=prefix,
         token="" if file else checked_token("SECURITY_TOKEN", _required(environment, "SECURITY_TOKEN")),
         token_file=Path(file) if file else None,
+        cors_origin=environment.get("RAYKEEPER_CORS_ALLOW_ORIGIN", ""),
         logs=LogSettings(level=environment.get("RAYKEEPER_LOG_LEVEL") or "info"),
     )
 

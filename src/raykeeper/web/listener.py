@@ -43,7 +43,8 @@ def connections_limit() -> int:
 class BoundedServer(web.Server):
     """aiohttp's server of connections, at most so many."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, limit: int | None = None) -> None:
+        """`limit`: of connections; as many as the process bears where none is given."""
         super().__init__(
             handler,
             handler_cancellation=True,  # who has gone waits for no answer
@@ -53,7 +54,7 @@ class BoundedServer(web.Server):
             max_line_size=HEAD_BYTES,
             max_field_size=HEAD_BYTES,
         )
-        self._limit = connections_limit()
+        self._limit = limit or connections_limit()
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)

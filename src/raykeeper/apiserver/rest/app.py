@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0
 
 from raykeeper.apiserver.errors import Code
-from raykeeper.apiserver.rest.cors import Cors
 from raykeeper.apiserver.rest.documents import document_response, page_response
 from raykeeper.apiserver.rest.gateway import Gateway, error_response
 from raykeeper.apiserver.v2.proxy import V2Proxy
 from raykeeper.logs import Log
 from raykeeper.settings.addresses import is_loopback
+from raykeeper.web.cors import Cors
 from raykeeper.web.targets import MalformedTarget, Target, redirect
 
 FOREIGN_NAME = "this server answers to localhost alone; say by --auth who else may call"
 FOREIGN_PAGE = "a page of another site may not call this server; see --cors-allow-origin"
+
+_DOCUMENTS: Final[Mapping[str, Callable[[web.BaseRequest, Target], Awaitable[web.Response]]]] = {
+    "/swagger/": document_response,
+    "/swagger-ui": page_response,
+    "/swagger-ui/": page_response,
+}
+"""What describes the API; a prefix ends with a slash."""
 
 log = Log("raykeeper.apiserver.http")
 
@@ -49,6 +57,13 @@ class HttpApp:
             response.headers["Server"] = "raykeeper"  # instead of the versions of what it is made from
         return response
 
+    async def answer_monitoring(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Probes and metrics, and nothing of the API: whoever reaches this needs no login."""
+        handler = self._monitoring().get(request.path)
+        response = web.Response(status=404) if handler is None else await handler()
+        response.headers["Server"] = "raykeeper"
+        return response
+
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             target = Target.parse(request.raw_path)
@@ -58,21 +73,20 @@ class HttpApp:
             return error_response(403, Code.PermissionDenied, problem)
         if target.path != target.clean_path:
             return redirect(target.clean_path, target.raw_query)
-        for prefix, handler in self._fixed().items():
+        if (monitoring := self._monitoring().get(target.path)) is not None:
+            return await monitoring()
+        for prefix, document in _DOCUMENTS.items():
             if target.path == prefix or (prefix.endswith("/") and target.path.startswith(prefix)):
-                return await handler(request, target)
+                return await document(request, target)
         return await self._api(request, target)
 
-    def _fixed(self) -> Mapping[str, Callable[[web.BaseRequest, Target], Awaitable[web.Response]]]:
-        """What belongs to no version of the API; a prefix ends with a slash."""
+    def _monitoring(self) -> Mapping[str, Callable[[], Awaitable[web.Response]]]:
+        """What kubelets and Prometheus ask for, without a login."""
         return {
             "/healthz": self._health,
             "/livez": self._health,
             "/readyz": self._ready,
             "/metrics": self._metrics,
-            "/swagger/": document_response,
-            "/swagger-ui": page_response,
-            "/swagger-ui/": page_response,
         }
 
     async def _api(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
@@ -102,13 +116,13 @@ class HttpApp:
             return FOREIGN_PAGE
         return None
 
-    async def _health(self, _: web.BaseRequest, __: Target) -> web.Response:
+    async def _health(self) -> web.Response:
         return web.Response(status=503 if self.is_stopping else 200)
 
-    async def _ready(self, _: web.BaseRequest, __: Target) -> web.Response:
+    async def _ready(self) -> web.Response:
         problem = "the server is stopping" if self.is_stopping else self.is_ready()
         return web.Response(text="ok") if problem is None else web.Response(status=503, text=problem)
 
-    async def _metrics(self, _: web.BaseRequest, __: Target) -> web.Response:
+    async def _metrics(self) -> web.Response:
         body = generate_latest(self._registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_1_0_0})

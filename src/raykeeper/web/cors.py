@@ -1,4 +1,4 @@
-"""Which pages of other sites may call, as KubeRay's API server answers browsers that ask. Pure."""
+"""Which pages of other sites may call the API server, as KubeRay's answers browsers that ask. Pure."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raykeeper.apiserver.rest.cors import Cors
+from raykeeper.web.cors import Cors
 
 
 @pytest.mark.parametrize(
