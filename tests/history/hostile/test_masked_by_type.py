@@ -36,12 +36,10 @@ MAKERS = {
     "failures.py": "redirects",
     "table.py": "redirects",
     "log_viewer.py": "redirects",
-    "log_tail.py": "rows of a page, whose text is masked where it is escaped",
+    "streaming.py": "log files, which are not masked, and rows of a page, whose text is masked where it is escaped",
     "job.py": "redirects, and Markdown of a report that is masked as a whole",
     "polled_passthrough.py": "masks by itself: the body may be no JSON",
     "liveness.py": "one word",
-    "logs.py": "log files, which are not masked",
-    "logs_job.py": "log files, which are not masked",
 }
 
 
