@@ -191,8 +191,8 @@ def make_server(app: ASGIApp) -> Server:
     return Server(
         uvicorn.Config(
             app,
-            http=partial(BoundedConnection, all_unread=all_unread),
-            ws=partial(BoundedWebSocket, all_unread=all_unread),
+            http=partial(BoundedConnection, all_unread=all_unread),  # type: ignore[arg-type] # it is only called
+            ws=partial(BoundedWebSocket, all_unread=all_unread),  # type: ignore[arg-type] # the same
             lifespan="off",
             log_config=None,
             log_level="warning",
