@@ -23,24 +23,38 @@ import msgspec
 
 MASK = "<redacted>"
 
-_NAMES = ("token", "secret", "password", "passwd", "passphrase", "signature", "credential", "credentials")
-"""What the name of a value that nobody may see ends with: `HF_TOKEN`, `db.password`."""
 _KEYS = ("api", "access", "secret", "private", "account", "encryption", "signing")
 """Before `key` at the end of a name: `apiKey`, `aws_secret_access_key`."""
+_PASSES = ("forward", "backward", "first", "second", "last", "final", "num", "n")
+"""Before `pass` in names of what is no password."""
 
-_BEHIND = "|".join(f"(?<={kind}{joint})" for kind in _KEYS for joint in ("", "_", "-"))
-_NAME = rf"(?:token|secret|passw(?:or)?d|passphrase|signature|credentials?|(?:{_BEHIND})key)"
 _QUOTE = r"\\{0,3}[\"']"
 _PLAIN = r"[^\s\"',;&<>(){}\[\]\\]+"
 _NOTHING = rf"(?!(?:{_QUOTE})?(?:none|null|true|false|<redacted>)\b)"
-_VALUE = rf"{_NOTHING}(?:(?P<quote>{_QUOTE})(?P<quoted>[^\n]*?)(?P=quote)|[\"']?(?P<plain>{_PLAIN}))"
+_LISTED = r"[\[{](?P<listed>[^\n\]}]+)"  # all of it, since nobody can tell which element is the secret
+_VALUE = rf"{_NOTHING}(?:(?P<quote>{_QUOTE})(?P<quoted>[^\n]*?)(?P=quote)|{_LISTED}|[\"']?(?P<plain>{_PLAIN}))"
 _BLANK = r"[ \t]{0,4}"
 _NO_FLAG = r"(?:[ \t]{1,4}(?!-))?"  # as in `--redis_password= --port=6379`, where there is none
+
+_TO_VALUE = rf"(?:{_QUOTE})?{_BLANK}[:=,]?\s{{0,20}}(?:{_QUOTE})?"
+_COUNT = r"\d"
+_PATH = r"(?:[/~]|[a-z]:[\\/])"
+_KEY = rf"(?:{'|'.join(f'(?<={kind}{joint})' for kind in _KEYS for joint in ('', '_', '-'))})keys?"
+_NO_MEASURE = "".join(f"(?<!{word}{joint})" for word in _PASSES for joint in "_-")
+_PASS = rf"(?:(?<![a-z]){_NO_MEASURE}|(?-i:(?<=[a-z])(?=P))|(?<=ssh)|(?<=db))pass"  # DB_PASS, dbPass; no bypass
+_NAME = (
+    rf"(?:token(?:s(?!{_TO_VALUE}{_COUNT}))?|secret(?:(?<!pullsecret)s)?|passw(?:or)?ds?|passphrases?|passcodes?"
+    rf"|{_PASS}|pwd(?!{_TO_VALUE}{_PATH})|signatures?|credentials?|{_KEY})"
+)
+"""What the name of a value that nobody may see ends with: `HF_TOKEN`, `db.password`, `apiKeys`.
+
+`max_tokens=512` is a count, `PWD=/home/ray` a folder, and `imagePullSecrets` are names.
+"""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One kind of secret. Its groups `quoted` and `plain` are what is masked; without them, all of it."""
+    """One kind of secret. Its groups `quoted`, `listed` and `plain` are what is masked; without them, all of it."""
 
     name: str
     words: tuple[str, ...]
@@ -54,7 +68,7 @@ class Pattern:
 
     def secret_in(self, match: re.Match[str]) -> tuple[int, int, int]:
         """As `found_at`."""
-        group = next((name for name in ("quoted", "plain") if match.groupdict().get(name) is not None), 0)
+        group = next((name for name in ("quoted", "listed", "plain") if match.groupdict().get(name) is not None), 0)
         return *match.span(group), match.end()
 
 
@@ -63,14 +77,17 @@ def _pattern(name: str, words: Iterable[str], expression: str, flags: re.RegexFl
 
 
 _HEADER = rf"authorization(?:{_QUOTE})?{_BLANK}[:=]{_BLANK}(?:{_QUOTE})?(?:basic|digest|token)"
-_FLAG_NAME = rf"--(?:[a-z0-9]{{1,20}}[_-]){{0,4}}(?:{'|'.join(_NAMES)}|(?:{'|'.join(_KEYS)})[_-]?key)"
-_FLAG = rf"{_FLAG_NAME}[ \t]{{1,4}}(?!-)"
-_LAST_WORDS = ("token", "secret", "pass", "sig", "credential", "key")
+_FLAG_NAME = (
+    rf"--(?:[a-z0-9]{{1,20}}[_.-]){{0,4}}(?:(?-i:[a-z0-9]{{1,20}}(?=[A-Z]))|{'|'.join(_KEYS)})?{_NAME}"  # --dbPassword
+)
+_NEXT = rf"(?:[ \t]{{1,4}}(?!-)|{_QUOTE},\s{{0,20}}(?!(?:{_QUOTE})?-))"  # a blank, or the next element of a list
+_FLAG = _FLAG_NAME + _NEXT
+_LAST_WORDS = ("token", "secret", "pass", "pwd", "sig", "credential", "key")
 _KEY_END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----"
 
 PATTERNS = (
     _pattern("private key", ["--"], rf"-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY-----(?s:.*?)(?:{_KEY_END}|\Z)"),
-    _pattern("password in a URL", ["://"], r"://[^\s/@:\"']{0,256}:(?P<plain>[^\s/@\"']{1,512})@"),
+    _pattern("password in a URL", ["://"], r"://[^\s/:\"']{0,256}:(?P<plain>[^\s/\"']{1,512})@"),
     _pattern(
         "Authorization header",
         ["bearer", "authorization"],
@@ -79,15 +96,17 @@ PATTERNS = (
     ),
     _pattern("assignment", _LAST_WORDS, rf"{_NAME}(?:{_QUOTE})?{_BLANK}={_NO_FLAG}{_VALUE}", re.IGNORECASE),
     _pattern(
-        # A bare `token:` is what parsers complain of; in quotes, or as the end of a name, it is a member.
+        # A bare `token:` is what parsers complain of, `pass: 5` counts tests; quoted or behind a word they are members.
         "member",
         _LAST_WORDS,
-        rf"(?!(?<![\w'\"-])token){_NAME}(?:{_QUOTE})?{_BLANK}:{_BLANK}{_VALUE}",
+        rf"(?!(?<![\w'\"-])(?:tokens?|pass)\b){_NAME}(?:{_QUOTE})?{_BLANK}:{_BLANK}{_VALUE}",
         re.IGNORECASE,
     ),
     _pattern("flag", ["--"], _FLAG + _VALUE, re.IGNORECASE),
     _pattern("signed URL", ["sig"], r"(?<=[?&])sig=(?P<plain>[^\s&\"']+)", re.IGNORECASE),
     _pattern("AWS access key id", ["akia", "asia"], r"(?<![A-Za-z0-9])A(?:KI|SI)A[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    _pattern("Alibaba access key id", ["ltai"], r"(?<![A-Za-z0-9])LTAI[A-Za-z0-9]{12,26}(?![A-Za-z0-9])"),
+    _pattern("Alibaba access key id", ["sts."], r"(?<![A-Za-z0-9])STS\.[A-Za-z0-9]{16,}"),
     _pattern("GitHub token", ["gh"], r"(?<![A-Za-z0-9_])gh[pousr]_[A-Za-z0-9]{16,}"),
     _pattern("GitHub token", ["git"], r"github_pat_[A-Za-z0-9_]{20,}"),
     _pattern("Hugging Face token", ["hf_"], r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{20,}"),
@@ -108,9 +127,12 @@ _TRIED_SINGLY = 64
 """Places of a word that are looked at one by one; where there are more, the expression itself looks for the next."""
 _CUT_KEY = re.compile(_KEY_END)
 _KEY_CHARACTERS = string.ascii_letters + string.digits + "+/=\\\r\n"
-_SECRET_NAME = re.compile(rf"{_NAME}\Z", re.ASCII | re.IGNORECASE)
+_SECRET_NAME = re.compile(rf"(?:{_NAME}|authorization)\Z", re.ASCII | re.IGNORECASE)
+_END_OF_NAME = _pattern(
+    "end of a name", [*_LAST_WORDS, "authorization"], rf'(?:{_NAME}|authorization)\\{{0,9}}"', re.IGNORECASE
+)
 _CACHED_NAMES = 1 << 16  # a page of 10,000 rows has the same few names in each
-_BARE_SECRET = re.compile("AKIA|ASIA|AIza")
+_BARE_SECRET = re.compile("AKIA|ASIA|AIza|LTAI")
 """In the secrets that are letters and digits alone. Every other pattern needs another character."""
 _SHORT_CHARS = 64
 _CACHED_TEXTS = 1 << 14  # states, functions, addresses: most short texts of a page are repeated in each row
@@ -156,9 +178,7 @@ def _secrets(text: str) -> list[tuple[int, int]]:
     """Where they are, in order."""
     if len(text) < _SHORTEST:
         return []
-    lowered = text.lower()
-    if len(lowered) != len(text):  # one letter has a longer small one
-        lowered = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i").lower()
+    lowered = _lowered(text)
     there = [word for word in _BY_WORD if word in lowered]
     spans = [span for word in there for pattern in _BY_WORD[word] for span in _spans(pattern, word, text, lowered)]
     if "private key-----" in lowered:
@@ -166,9 +186,23 @@ def _secrets(text: str) -> list[tuple[int, int]]:
     return sorted(spans)
 
 
+def _lowered(text: str) -> str:
+    """In lower case, every character at its place."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # one letter has a longer small one
+        lowered = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i").lower()
+    return lowered
+
+
 def is_secret_name(name: str) -> bool:
     """Whether the value under this name is a secret, whatever it looks like."""
     return _SECRET_NAME.search(name) is not None
+
+
+def _holds_secret_name(text: str) -> bool:
+    """Whether a text in JSON ends like the name of a secret: a member, a flag in a list, or the `name` of a `value`."""
+    lowered = _lowered(text)
+    return any(next(_spans(_END_OF_NAME, word, text, lowered), None) for word in _END_OF_NAME.words if word in lowered)
 
 
 def _spans(pattern: Pattern, word: str, text: str, lowered: str) -> Iterator[tuple[int, int]]:
@@ -258,7 +292,10 @@ DEPTH_LIMIT = 100
 """A value that is nested deeper is masked as a whole. What Ray answers is nested ten deep."""
 _CACHED_ENVIRONMENTS = 1024  # a session has few different ones, and each stands in thousands of rows
 _SECRET_FLAG = re.compile(rf"{_FLAG_NAME}\Z", re.ASCII | re.IGNORECASE)
-_SECRET_ELEMENT = re.compile(f'"{_FLAG_NAME}"', re.ASCII | re.IGNORECASE)
+_SMALL_NUMBER = 1000
+"""A number below it is no secret, whatever its name: `"license_token": 2.0` is an amount of a resource."""
+_JSON_BEGIN = re.compile(r"\s*([\[{\"])")
+_COUNT_TEXT, _PATH_TEXT = re.compile(_COUNT), re.compile(_PATH, re.IGNORECASE)
 _encoder = msgspec.json.Encoder()
 
 T = TypeVar("T")
@@ -285,8 +322,9 @@ def of_our_own(document: bytes) -> Masked:
 def masked_value(value: T) -> T:
     """The same value, of any shape, with every secret in it masked: the one walk over all that is served.
 
-    Masked are the values of `env_vars`, those of members and flags whose name is a secret's, and what the patterns find
-    in any text, JSON inside a text too. Words of ours (enums) and names of members stay.
+    Masked are the values of `env_vars`, those of members and flags whose name is a secret's, of any shape, and what the
+    patterns find in any text, JSON inside a text too. Words of ours (enums), names of members, yes and no, and small
+    numbers stay.
     """
     found: Any = _walked(value, 0)
     same: T = found
@@ -302,7 +340,7 @@ def _walked(value: Any, depth: int) -> Any:
     if depth >= DEPTH_LIMIT:
         return MASK
     if kind is dict or isinstance(value, Mapping):
-        return {_NO_NAME if name is None else name: _member(name, part, depth) for name, part in value.items()}
+        return _walked_object(value, depth)
     if isinstance(value, (list, tuple)):
         return type(value)(_elements(value, depth))
     if isinstance(value, Masked):
@@ -315,6 +353,13 @@ def _walked(value: Any, depth: int) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{one.name: _member(one.name, getattr(value, one.name), depth) for one in fields(value)})
     return value
+
+
+def _walked_object(value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
+    shown = {_NO_NAME if name is None else name: _member(name, part, depth) for name, part in value.items()}
+    if "value" in value:
+        _mask_named_value(value, shown, depth)
+    return shown
 
 
 def _member(name: Any, part: Any, depth: int) -> Any:
@@ -333,9 +378,46 @@ def _rule_of_name(name: str) -> Callable[[Any, int], Any] | None:
         return _masked_variables
     if name in _SERIALIZED:
         return lambda part, depth: masked_environment_text(part) if type(part) is str else _walked(part, depth + 1)
-    if is_secret_name(name):
-        return lambda part, depth: MASK if type(part) is str else _walked(part, depth + 1)
-    return None
+    if not is_secret_name(name):
+        return None
+    lowered = name.lower()
+    if lowered.endswith("tokens"):
+        return lambda part, depth: _walked(part, depth + 1) if _is_count(part) else _hidden(part, depth)
+    if lowered.endswith("pwd"):
+        return lambda part, depth: _walked(part, depth + 1) if _is_path(part) else _hidden(part, depth)
+    return _hidden
+
+
+def _is_count(part: Any) -> bool:
+    return isinstance(part, (int, float)) or (type(part) is str and bool(_COUNT_TEXT.match(part)))
+
+
+def _is_path(part: Any) -> bool:
+    return type(part) is str and bool(_PATH_TEXT.match(part))
+
+
+def _hidden(part: Any, depth: int) -> Any:
+    """What stands under the name of a secret: nothing of it but its shape, and what can be no secret."""
+    if part is None or part == "" or (isinstance(part, str) and type(part) is not str):
+        return part
+    if isinstance(part, (int, float)):
+        return part if abs(part) < _SMALL_NUMBER else MASK
+    if isinstance(part, msgspec.Raw):
+        return _hidden(_decoded(bytes(part)), depth)
+    if depth < DEPTH_LIMIT and isinstance(part, Mapping):
+        return {_NO_NAME if name is None else name: _hidden(one, depth + 1) for name, one in part.items()}
+    if depth < DEPTH_LIMIT and isinstance(part, (list, tuple)):
+        return type(part)(_hidden(one, depth + 1) for one in part)
+    return MASK
+
+
+def _mask_named_value(value: Mapping[Any, Any], shown: dict[Any, Any], depth: int) -> None:
+    """Kubernetes writes members as `{"name": "PASSWORD", "value": …}`, others with `key`."""
+    for naming in ("name", "key"):
+        name = value.get(naming)
+        rule = _rule_of_name(name) if type(name) is str else None
+        if rule is not None:
+            shown["value"] = rule(value["value"], depth)
 
 
 def _masked_variables(part: Any, depth: int) -> Any:
@@ -347,10 +429,11 @@ def _masked_variables(part: Any, depth: int) -> Any:
 
 def _elements(values: Iterable[Any], depth: int) -> Iterator[Any]:
     """Command lines are lists: what follows `--password` is one."""
-    follows_flag = False
+    rule = None
     for value in values:
-        yield MASK if follows_flag and isinstance(value, str) else _walked(value, depth + 1)
-        follows_flag = type(value) is str and value.startswith("--") and bool(_SECRET_FLAG.match(value))
+        yield _walked(value, depth + 1) if rule is None else rule(value, depth)
+        is_flag = type(value) is str and value.startswith("--") and bool(_SECRET_FLAG.match(value))
+        rule = _rule_of_name(value) if is_flag else None
 
 
 def _masked_string(text: str) -> str:
@@ -373,26 +456,50 @@ def _masked_long(text: str) -> str:
 
 
 def masked_maybe_json(text: str) -> str:
-    """A text that may be JSON: `env_vars` in it are masked too, and all of one that has some and cannot be read."""
-    if not any(name in text for name in ENV_VARS):
+    """A text that may be JSON: what only its members and lists tell is masked too.
+
+    All of one is masked that has `env_vars` and cannot be read, or that can be read in two ways.
+    """
+    has_variables = any(name in text for name in ENV_VARS)
+    begin = _JSON_BEGIN.match(text)
+    if not has_variables and not (begin and ("\\u" in text or _holds_secret_name(text))):
         return masked_text(text)
     try:
-        return json.dumps(masked_value(json.loads(text)))
+        value = _loaded(text)
+    except _Ambiguous:
+        return MASK
     except (ValueError, RecursionError):
-        return MASK if text.lstrip()[:1] in ("{", "[") else masked_text(text)
+        return MASK if has_variables and begin and begin[1] != '"' else masked_text(text)
+    shown = masked_value(value)
+    return masked_text(text) if shown == value else json.dumps(shown)
 
 
 @lru_cache(_CACHED_ENVIRONMENTS)
 def masked_environment_text(text: str) -> str:
     """A runtime environment written as JSON. One without secrets stays byte for byte; one that cannot be read goes."""
     try:
-        environment = json.loads(text) if text else {}
+        environment = _loaded(text) if text else {}
     except (ValueError, RecursionError):
         return MASK
     if not isinstance(environment, dict):
         return MASK
     shown = masked_value(environment)
     return text if shown == environment else json.dumps(shown, sort_keys=True)
+
+
+class _Ambiguous(ValueError):
+    """A member comes twice, so that one reader sees another value than the next."""
+
+
+def _loaded(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        raise _Ambiguous("a member comes twice")
+    return found
 
 
 def _masked_raw(raw: msgspec.Raw, depth: int) -> Any:
@@ -403,11 +510,11 @@ def _masked_raw(raw: msgspec.Raw, depth: int) -> Any:
 
 
 def _is_clean(data: bytes) -> bool:
-    """Whether it may be passed on unread: no pattern is in its text, which a list can hide, or an escape."""
+    """Whether it may be passed on unread: no pattern and no name of a secret is in its text, nor an escape."""
     text = data.decode(errors="replace")
     if len(text) > TEXT_LIMIT or "\\u" in text or any(name in text for name in ENV_VARS):
         return False
-    return not ("--" in text and _SECRET_ELEMENT.search(text)) and masked_text(text) == text
+    return not _holds_secret_name(text) and masked_text(text) == text
 
 
 @lru_cache(_CACHED_TEXTS)

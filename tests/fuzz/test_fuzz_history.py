@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from urllib.parse import quote
 
@@ -141,5 +142,60 @@ def test_any_answer_is_masked() -> None:
         assert b"hunter2" not in shown or "hunter2" in text
         msgspec.json.decode(shown)
 
-    words = [b'"env_vars":', b"token=", b"--password ", b"://u:p@", b"-----BEGIN PRIVATE KEY-----", b"[[[[", b"\\u0000"]
+    words = [
+        b'"env_vars":',
+        b"token=",
+        b"--password ",
+        b"://u:p@",
+        b"-----BEGIN PRIVATE KEY-----",
+        b"[[[[",
+        b"\\u0000",
+        b'"--db-pass",',
+        b'"api_keys":[',
+        b'{"name":"pwd","value":',
+        b"LTAI",
+        b"tokens: 5",
+    ]
     assert walk("masking", mask, words=words) > 3
+
+
+SECRET_NAMES = (
+    *("password", "DB_PASS", "dbPass", "Pwd", "passwords", "apiKey", "api_keys", "aws_secret_access_key", "HF_TOKEN"),
+    *("tokens", "client-secret", "secrets", "credentials", "signature", "passphrase", "Authorization"),
+)
+HIDDEN = "xK7-hunter2-qZ9"
+
+
+def test_a_secret_under_a_secrets_name_is_masked_in_any_shape_and_any_wrapping() -> None:
+    """The input says how: each byte wraps the secret once more, below the name and then above it."""
+
+    def hide(data: bytes) -> None:
+        name = SECRET_NAMES[data[0] % len(SECRET_NAMES)] if data else "password"
+        value: object = HIDDEN
+        for byte in data[1:4]:
+            value = ([value], ["first", value], {"value": value}, {"user": "ray", "inner": [value]}, value)[byte % 5]
+        value = _named(name, value, data[4] if len(data) > 4 else 0)
+        for byte in data[5:9]:
+            value = _wrapped(value, byte)
+        shown = bytes(masked({"outer": value}).json)
+        assert HIDDEN.encode() not in shown, shown
+        msgspec.json.decode(shown)
+
+    assert walk("masked-shapes", hide) > 100
+
+
+def _named(name: str, value: object, how: int) -> object:
+    return [
+        {name: value},
+        {"name": name, "value": value},
+        {"key": name, "value": value, "other": 1},
+        ["run", f"--{name}", HIDDEN] if name != "Authorization" else {name: value},
+        {"argv": [{name: value}, 3], name: HIDDEN},
+    ][how % 5]
+
+
+def _wrapped(value: object, how: int) -> object:
+    text = json.dumps(value, default=lambda raw: json.loads(bytes(raw)))
+    return [[value], {"inner": value, "n": 1}, {"t": text}, msgspec.Raw(text.encode()), f"\n {text} ", (value,)][
+        how % 6
+    ]

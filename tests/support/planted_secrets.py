@@ -43,3 +43,41 @@ LINES = {
     "jwt": f"cookie {SECRETS['jwt']} is too old",
 }
 """How each of them appears in what a program writes."""
+
+HUNTER2 = "hunter2-of-the-shapes"
+"""The one secret of all shapes below."""
+PIN = 4827_1159
+"""A secret that is a number."""
+
+OTHER_LINES = {
+    "short name": f"DB_PASS={HUNTER2} retries=3",
+    "camel case": f"connect(dbPass='{HUNTER2}')",
+    "flag with a short name": f"mysql --db-pass {HUNTER2} sales",
+    "flag in camel case": f"mysql --dbPassword {HUNTER2} sales",
+    "connection string": f"Server=db;Uid=sa;Pwd={HUNTER2};",
+    "plural": f"api_keys={HUNTER2}",
+    "plural of tokens": f"HF_TOKENS={HUNTER2}",
+    "list": f"passwords: ['a', '{HUNTER2}']",
+    "dictionary": f"credentials={{'value': '{HUNTER2}'}}",
+    "command line as Python prints it": f"Command '['mysql', '--password', '{HUNTER2}']' returned 1",
+    "at sign in the password of a URL": f"mysql://root:p@{HUNTER2}@db",
+    "at sign in the user of a URL": f"mysql://root@server:{HUNTER2}@db",
+    "Alibaba access key id": "signed by LTAI" + "5t" + HUNTER2.replace("-", "")[:18],
+    "Alibaba temporary key id": "signed by STS." + "NT" + HUNTER2.replace("-", "")[:18],
+}
+"""How it appears in a text. These came after the session of all kinds was recorded from Ray."""
+
+SHAPES: dict[str, object] = {
+    "list": {"password": [HUNTER2]},
+    "number": {"password": PIN},
+    "object": {"credentials": {"value": HUNTER2}},
+    "objects in a list": {"apiKeys": [{"id": 7, "value": HUNTER2}, [HUNTER2]]},
+    "short name": {"db_pass": HUNTER2},
+    "plural": {"tokens": [HUNTER2]},
+    "header": {"headers": {"Authorization": HUNTER2}},
+    "name and value": {"env": [{"name": "DB_PASSWORD", "value": HUNTER2}]},
+    "key and value": [{"key": "api-key", "value": [HUNTER2]}],
+    "command line": {"cmdline": ["mysql", "--password", HUNTER2]},
+    "number behind a flag": ["--pwd", PIN],
+}
+"""How it appears in what is JSON."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from raykeeper.clock import Clock
@@ -61,18 +61,21 @@ def is_silent(now: float, last_post_at: float | None, raylet: bool | None) -> bo
 
 
 def left_by_node(
-    logs: Iterable[tuple[NodePlace, MissingLog]], event_bytes: int, current: NodePlace | None
+    logs: Iterable[tuple[NodePlace, MissingLog]], event_bytes: int, sealed_bytes: Mapping[NodePlace, int]
 ) -> dict[NodePlace, LeftBehind]:
-    """What each node's end record must own up to. Events wait without their node's name: they count as the last one's.
+    """What each node's end record must own up to. Pure.
 
-    Pure.
+    `sealed_bytes` has all nodes of the pod, and what waits under the name of each. Events that wait without a name may
+    be of any of them, so all own up to them: which session is the latest is said by a link that user code can write.
     """
     by_node: dict[NodePlace, list[MissingLog]] = defaultdict(list)
     for place, missing in logs:
         by_node[place].append(missing)
     left = {place: LeftBehind(missing_logs=tuple(missing)) for place, missing in by_node.items()}
-    if event_bytes and current:
-        left[current] = replace(left.get(current, LeftBehind()), missing_event_bytes=event_bytes)
+    nameless = max(0, event_bytes - sum(sealed_bytes.values()))
+    for place, sealed in sealed_bytes.items():
+        if missing_bytes := sealed + nameless:
+            left[place] = replace(left.get(place, LeftBehind()), missing_event_bytes=missing_bytes)
     return left
 
 
@@ -87,7 +90,7 @@ async def end_gracefully(collector: Collector, grace_seconds: float, clock: Cloc
         _flush_logs(collector, deadlines.flush, at_once),
         _flush_samples(collector, deadlines.flush),
     )
-    left = left_by_node(logs, event_bytes, _current_node(collector))
+    left = left_by_node(logs, event_bytes, _sealed_bytes(collector))
     is_recorded = await collector.recorder.end(REASON, left, deadlines.end, asked_at)
     missing_log_bytes = sum(missing.length for _, missing in logs)
     log.info(
@@ -149,8 +152,7 @@ def _raylet(collector: Collector) -> bool | None:
     return raylet_listens(paths[0]) if paths else None
 
 
-def _current_node(collector: Collector) -> NodePlace | None:
-    sessions = collector.intake.sessions
-    session = sessions.current_session()
-    node_id = sessions.node_of(session) if session else None
-    return (session, node_id) if session and node_id else None
+def _sealed_bytes(collector: Collector) -> dict[NodePlace, int]:
+    events, sessions = collector.intake.events, collector.intake.sessions.sessions()
+    places = [(session.name, node.node_id) for session in sessions for node in session.incarnations]
+    return {place: events.sealed_of(*place) for place in places}

@@ -39,12 +39,12 @@ def test_ray_is_heard_while_its_raylet_lives_or_it_still_speaks() -> None:
     assert is_silent(later, None, raylet=None)
 
 
-def test_missing_logs_are_their_nodes_and_events_without_a_name_the_last_ones() -> None:
+def test_what_is_missing_is_its_nodes_and_events_without_a_name_are_everybodys() -> None:
     log = MissingLog(path="raylet.out", offset=5, length=7)
-    assert left_by_node([(A, log)], 0, B) == {A: LeftBehind((log,))}
-    assert left_by_node([(A, log)], 9, B) == {A: LeftBehind((log,)), B: LeftBehind(missing_event_bytes=9)}
-    assert left_by_node([(B, log)], 9, B) == {B: LeftBehind((log,), 9)}
-    assert left_by_node([], 9, None) == {}
+    assert left_by_node([(A, log)], 0, {A: 0, B: 0}) == {A: LeftBehind((log,))}
+    assert left_by_node([(A, log)], 9, {A: 0, B: 9}) == {A: LeftBehind((log,)), B: LeftBehind(missing_event_bytes=9)}
+    assert left_by_node([(B, log)], 9, {A: 2, B: 4}) == {A: LeftBehind((), 5), B: LeftBehind((log,), 7)}
+    assert left_by_node([], 9, {}) == {}
 
 
 async def test_a_replaced_node_leaves_behind_what_may_be_its_own_and_nothing_of_its_successor(tmp_path: Path) -> None:

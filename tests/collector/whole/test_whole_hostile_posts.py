@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bed.waiting import BUSY_FACTOR, wait_until
-from collector.ray_folders import NODE_A, SESSION, written
+from collector.ray_folders import NODE_A, NODE_B, SESSION, a_port_file, a_session, written
 from collector.whole.hostile import TEAM, Neighbourhood
 from raykeeper.collector.events.disk import Batch
 from raykeeper.collector.events.journal import BodyFlag
@@ -144,6 +144,25 @@ async def test_an_end_owns_up_to_events_that_could_not_be_read(tmp_path: Path) -
     assert end is not None
     assert not end.is_complete
     assert end.missing_event_bytes > 0
+
+
+async def test_a_made_up_latest_session_takes_the_blame_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "store").touch()  # a bucket that takes nothing
+    there = Neighbourhood(tmp_path)
+    with ended(there.collector):
+        there.collector.start()
+        await there.post_honest()
+        sealed = await asyncio.to_thread(wait_until, "a batch is sealed", lambda: sealed_files(tmp_path))
+        a_port_file(a_session(there.ray, "session_2026-11-16_00-00-00_000000_1"), NODE_B)
+        await asyncio.sleep(2.5)  # the collector looks once a second
+        sealed[0].unlink()
+        sealed[0].mkdir()
+        (tmp_path / "store").unlink()
+        there.collector.terminate()
+        assert there.collector.wait() == 1
+    end = there.stored.end(NODE_A)
+    assert end is not None
+    assert (end.is_complete, end.missing_event_bytes > 0) == (False, True)
 
 
 async def test_a_body_of_thousands_of_sessions_becomes_few_objects(tmp_path: Path) -> None:

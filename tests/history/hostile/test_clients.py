@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
+import msgspec
 import pytest
+import zstandard
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from bed.waiting import PATIENCE_SECONDS
+from history.hostile.attacked_server import attacked_server, put_ended_session
 from raykeeper.history.http import listener
 from raykeeper.history.http.access.static_token import COOKIE, COOKIE_SECONDS
 from raykeeper.history.settings import AccessSettings
-from raykeeper.layout.keys import CatalogKey, SessionId
+from raykeeper.layout.keys import CatalogKey, PolledKey, SessionId
+from raykeeper.storage.store import ObjectStore
 from support.asking import ask
-from support.conditions import until
-from support.history_scene import HEAD_ID, SESSION, STARTED_AT, PackBuilder, a_scene, put_end, put_session, session_url
+from support.conditions import eventually, until
+from support.history_scene import (
+    HEAD_ID,
+    SESSION,
+    STARTED_AT,
+    PackBuilder,
+    a_scene,
+    local_store,
+    put_end,
+    put_session,
+    session_url,
+)
 from support.serving_history import serving
 
 TOKEN = "correct-horse-battery"
@@ -101,6 +121,137 @@ async def test_quiet_connections_make_room_for_those_who_ask(tmp_path: Path, mon
         await until(lambda: sum(reader.at_eof() for reader, _ in slow) >= 20)
         for _, writer in slow:
             writer.close()
+
+
+def ask_and_never_read(url: str, path: str, headers: str = "", window: int = 4096) -> socket.socket:
+    """A client with a small window, so that next to nothing of the answer lies in the kernel."""
+    host, port = url.removeprefix("http://").split(":")
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+    client.connect((host, int(port)))
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n".encode())
+    return client
+
+
+WEBSOCKET = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+LOG_BYTES = 48 << 20
+JOB_LOG, WHOLE_LOG = "job-driver-train-1.log", "worker.out"
+
+
+async def put_long_logs(store: ObjectStore, line: bytes) -> None:
+    """A session with a long log, and one in a single frame, as large as a collector writes it."""
+    await put_ended_session(store)
+    builder = PackBuilder(store)
+    for offset in range(0, LOG_BYTES, 4 << 20):
+        builder.add(JOB_LOG, (line * ((4 << 20) // len(line) + 1))[: 4 << 20], offset=offset)
+    builder.add(WHOLE_LOG, (line * ((4 << 20) // len(line) + 1))[: 4 << 20], is_whole=True)
+    await builder.put()
+    job = {"type": "SUBMISSION", "job_id": "01000000", "submission_id": "train-1", "status": "SUCCEEDED"}
+    body = msgspec.json.encode([job | {"driver_node_id": HEAD_ID}])
+    answer = msgspec.json.encode({"status": 200, "body": msgspec.Raw(body)})
+    await store.put(PolledKey(SESSION, "/api/jobs/", 10**12).key, zstandard.ZstdCompressor().compress(answer))
+
+
+async def read_slowly(http: aiohttp.ClientSession, url: str, began: asyncio.Event) -> int:
+    """A megabyte in half a second; how much came."""
+    received = 0
+    async with http.get(url) as answer:
+        async for piece in answer.content.iter_chunked(1 << 20):
+            received += len(piece)
+            began.set()
+            await asyncio.sleep(len(piece) / (2 << 20))
+    return received
+
+
+@pytest.mark.timeout(300)
+async def test_five_hundred_who_ask_for_a_long_log_and_never_read_cost_others_nothing(tmp_path: Path) -> None:
+    """Each held a frame of the log, what was read ahead, and a copy of both on its way."""
+    await put_long_logs(local_store(tmp_path / "store"), b"a line of the log, and one more word\n")
+    logs = f"{session_url()}/api/v0/logs"
+    named = f"node_id={HEAD_ID}&filename={JOB_LOG}"
+    asked = [
+        (f"{logs}/file?node_id={HEAD_ID}&filename={WHOLE_LOG}&lines=-1", ""),
+        (f"{logs}/stream?node_id={HEAD_ID}&filename={WHOLE_LOG}&lines=-1", ""),
+        (f"{logs}/archive", ""),
+        (f"{session_url()}/api/jobs/train-1/logs", ""),
+        (TAIL, WEBSOCKET),
+    ]
+    async with attacked_server(tmp_path / "store", tmp_path / "server") as server, AsyncExitStack() as stack:
+        download = f"{server.url}{logs}/file?{named}&lines=-1"
+        began = asyncio.Event()
+        honest = asyncio.create_task(read_slowly(server.http, download, began))
+        await asyncio.wait_for(began.wait(), PATIENCE_SECONDS)
+        before = server.peak_bytes
+        for number in range(500):
+            stack.enter_context(ask_and_never_read(server.url, *asked[number % len(asked)]))
+            await asyncio.sleep(0)
+            if number % 50 == 0:
+                assert (await server.get("/livez"))[0] == 200
+
+        async def is_served() -> bool:
+            async with server.http.get(download) as late:
+                return late.status == 200 and len(await late.read()) == LOG_BYTES
+
+        assert not honest.done()
+        await eventually(is_served, seconds=PATIENCE_SECONDS)
+        assert await honest == LOG_BYTES, "whoever reads is served to the end"
+        print(f"peak {before >> 20} MB before, {server.peak_bytes >> 20} MB behind")
+        assert server.peak_bytes - before < 256 << 20, "it was 461 MB"
+        assert server.peak_bytes < 1 << 30
+
+
+async def read_all(reader: socket.socket) -> bytes:
+    """What is left, until the other side ends it."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        received = b""
+        loop = asyncio.get_running_loop()
+        reader.setblocking(False)
+        try:
+            while piece := await loop.sock_recv(reader, 1 << 20):
+                received += piece
+        except ConnectionResetError:
+            pass
+        return received
+
+
+async def a_large_answer(request: Request) -> Response:
+    return Response(b"x" * (20 << 20))
+
+
+async def test_an_answer_of_which_nothing_is_taken_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that was made at once, and also if the server has closed the connection meanwhile."""
+    monkeypatch.setattr(listener, "UNREAD_SECONDS", 0.3)
+    async with serving(Starlette(routes=[Route("/", a_large_answer)])) as url:
+        for headers in ("", "Connection: close\r\n"):
+            with ask_and_never_read(url, "/", headers) as client:
+                await asyncio.sleep(1.5)
+                assert len(await read_all(client)) < 20 << 20
+
+
+async def test_a_slow_reader_gets_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "UNREAD_SECONDS", 2.0)
+    async with serving(Starlette(routes=[Route("/", a_large_answer)])) as url:
+        with ask_and_never_read(url, "/", "Connection: close\r\n", window=1 << 16) as client:
+            client.setblocking(False)
+            first = b""
+            for _ in range(20):
+                first += await asyncio.get_running_loop().sock_recv(client, 100_000)
+                await asyncio.sleep(0.2)
+            assert len(first + await read_all(client)) > 20 << 20
+
+
+async def test_answers_that_nobody_reads_are_cut_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "UNREAD_LIMIT_BYTES", 50 << 20)
+    async with serving(Starlette(routes=[Route("/", a_large_answer)])) as url, AsyncExitStack() as stack:
+        clients = []
+        for _ in range(5):
+            clients.append(stack.enter_context(ask_and_never_read(url, "/", "Connection: close\r\n")))
+            await asyncio.sleep(0.3)
+        received = [len(await read_all(client)) for client in clients]
+        assert [length > 20 << 20 for length in received] == [False] * 3 + [True] * 2, "the oldest are cut"
 
 
 async def test_a_head_of_any_length_is_not_kept(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from raykeeper.history.http.pages.markup import tag
 from raykeeper.masking import DEPTH_LIMIT, MASK, TEXT_LIMIT, masked, masked_text, masked_value
 from support.asking import ask
 from support.history_scene import HEAD_ID, SESSION, a_scene, put_session, session_url
+from support.planted_secrets import HUNTER2, PIN, SHAPES
 
 SECRET = "hunter2-of-the-database"
 MAKERS = {
@@ -35,12 +36,10 @@ MAKERS = {
     "failures.py": "redirects",
     "table.py": "redirects",
     "log_viewer.py": "redirects",
-    "log_tail.py": "rows of a page, whose text is masked where it is escaped",
+    "streaming.py": "log files, which are not masked, and rows of a page, whose text is masked where it is escaped",
     "job.py": "redirects, and Markdown of a report that is masked as a whole",
     "polled_passthrough.py": "masks by itself: the body may be no JSON",
     "liveness.py": "one word",
-    "logs.py": "log files, which are not masked",
-    "logs_job.py": "log files, which are not masked",
 }
 
 
@@ -115,6 +114,58 @@ def test_one_walk_masks_values_of_any_shape() -> None:
 def test_a_body_that_is_passed_on_unread_hides_no_secret_in_a_list_or_behind_an_escape(text: str) -> None:
     assert SECRET in str(json.loads(text))
     assert SECRET not in bytes(masked({"raw": msgspec.Raw(text.encode())}).json).decode()
+
+
+@pytest.mark.parametrize("wrap", ["as it is", "raw", "text", "text in a text", "long text", "raw that holds a text"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_secret_in_json_of_any_shape_is_masked_wherever_that_json_stands(shape: str, wrap: str) -> None:
+    value = SHAPES[shape]
+    text = json.dumps(value)
+    given = {
+        "as it is": value,
+        "raw": msgspec.Raw(text.encode()),
+        "text": {"t": text},
+        "text in a text": {"t": json.dumps({"inner": text})},
+        "long text": {"t": f" {text[:-1]}{' ' * 100}{text[-1]}"},
+        "raw that holds a text": msgspec.Raw(json.dumps({"t": text}).encode()),
+    }[wrap]
+    shown = bytes(masked({"outer": given}).json).decode()
+    assert HUNTER2 not in shown
+    assert str(PIN) not in shown
+    assert MASK in shown
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"token": None, "password": "", "has_token": True, "secret": False, "credentials": {}, "passwords": []},
+        {"max_tokens": 123_456_789, "tokens": 512, "tokenizer": "bert", "token_count": 7},
+        {"resources": {"license_token": 2.0, "CPU": 1.0}, "pass": 12, "fail": 3},
+        {"PWD": "/home/ray", "OLDPWD": "/root"},
+        {"name": "monkey", "value": "banana", "key": "k"},
+        {"imagePullSecrets": [{"name": "registry"}]},
+    ],
+)
+def test_what_merely_looks_like_the_name_of_a_secret_stays(value: object) -> None:
+    assert masked_value(value) == value
+    raw = msgspec.json.encode(value)
+    assert msgspec.json.decode(bytes(masked(msgspec.Raw(raw)).json)) == value
+
+
+@pytest.mark.parametrize(
+    "text", [f'{{"a": {{"env_vars": {{"A": "{SECRET}"}}}}, "a": 1}}', f'{{"env_vars": "{SECRET}", "env_vars": {{}}}}']
+)
+def test_a_member_that_comes_twice_hides_no_secret(text: str) -> None:
+    assert SECRET not in str(masked_value({"t": text, "serialized_runtime_env": text}))
+    assert SECRET not in bytes(masked(msgspec.Raw(text.encode())).json).decode()
+
+
+def test_names_and_the_shape_stay_where_values_are_masked() -> None:
+    value = {"credentials": {"user": "ray", "keys": ["a", None, True]}, "cmdline": ["--pin", 5, "--password", 12345]}
+    assert masked_value(value) == {
+        "credentials": {"user": MASK, "keys": [MASK, None, True]},
+        "cmdline": ["--pin", 5, "--password", MASK],
+    }
 
 
 def test_what_is_nested_too_deeply_is_masked_as_a_whole() -> None:

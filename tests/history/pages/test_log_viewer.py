@@ -16,7 +16,7 @@ import pytest
 from bed.waiting import PATIENCE_SECONDS
 from raykeeper.history.entities.log_files import job_of_file
 from raykeeper.history.http.pages import log_tail
-from raykeeper.history.logs.tail_slots import NoSlot, TailSlots
+from raykeeper.history.logs.stream_slots import NoSlot, StreamSlots
 from support.asking import Answered, ask
 from support.conditions import eventually
 from support.history_scene import (
@@ -225,7 +225,7 @@ async def test_more_followers_than_the_server_has_room_for_are_sent_away(
 ) -> None:
     await put_beat(scene.store)
     page = await shown(scene, packs, b"one\n")
-    monkeypatch.setattr(scene.history.logs, "tails", TailSlots(0))
+    monkeypatch.setattr(scene.history.logs, "tails", StreamSlots(0))
     assert (await ask(scene.app, follow_path(page))).status == 503
 
 
@@ -279,7 +279,7 @@ async def test_a_follower_has_a_slot_before_the_next_one_is_asked(
 ) -> None:
     await put_beat(scene.store)
     path = follow_path(await shown(scene, packs, b"one\n"))
-    slots = TailSlots(1)
+    slots = StreamSlots(1)
     monkeypatch.setattr(scene.history.logs, "tails", slots)
     async with asyncio.timeout(PATIENCE_SECONDS):
         answers = await asyncio.gather(*(http.get(path) for _ in range(3)))

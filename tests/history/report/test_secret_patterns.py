@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykeeper.masking import MASK, PATTERNS, is_secret_name, masked_between, masked_text, masked_value
-from support.planted_secrets import LINES, SECRETS
+from support.planted_secrets import HUNTER2, LINES, OTHER_LINES, SECRETS
 
 PROSE = st.text(string.ascii_letters + " .\n\"'{}:,ıİß✓", max_size=60)
 
@@ -22,6 +22,17 @@ def test_a_secret_of_each_kind_is_masked_and_what_is_around_it_stays(kind: str) 
     assert MASK in masked
     assert masked.startswith("before it\n")
     assert masked.endswith("\nbehind it")
+
+
+@pytest.mark.parametrize("kind", OTHER_LINES)
+def test_a_secret_behind_a_less_usual_name_or_in_brackets_is_masked_too(kind: str) -> None:
+    line = OTHER_LINES[kind]
+    masked = masked_text(f"before it\n{line}\nbehind it")
+    assert not any(part in masked for part in (HUNTER2, HUNTER2.replace("-", "")[:18], "p@"))
+    assert masked.startswith(f"before it\n{line[:3]}")
+    assert masked.endswith("\nbehind it")
+    assert masked_text(masked) == masked
+    assert masked_value({"text": line}) == {"text": masked_text(line)}
 
 
 @settings(max_examples=40)
@@ -47,6 +58,11 @@ def test_all_of_them_are_masked_in_any_order_between_any_words(kinds: list[str],
         ("AAAABBBBCCCCDDDD\n-----END PRIVATE KEY-----\nrest", "<redacted>\nrest"),
         ("İ token=abc", "İ token=<redacted>"),
         ("password=abc", "password=<redacted>"),
+        ("mysql://root:p@ssw0rd@db/sales?x=a@b", "mysql://root:<redacted>@db/sales?x=a@b"),
+        ("DB_PASS=abc --db-pass x Uid=sa;Pwd=y;", "DB_PASS=<redacted> --db-pass <redacted> Uid=sa;Pwd=<redacted>;"),
+        ("passwords=['a', 'b'], n=3", "passwords=[<redacted>], n=3"),
+        ("run(['--token', 'a', '--lr', '3'])", "run(['--token', '<redacted>', '--lr', '3'])"),
+        ("['--token', '--lr', '3']", "['--token', '--lr', '3']"),
     ],
 )
 def test_only_the_value_is_masked(text: str, masked: str) -> None:
@@ -66,6 +82,10 @@ def test_only_the_value_is_masked(text: str, masked: str) -> None:
         "see https://docs.example.com/a:b and 10.0.0.1:6379",
         "task-sk-12 hf_x ghp_short eyJ.a.b",
         "0b2d767e4b1f2d3bd55bbe371ee51cacc02d6202d0653cee8d8726b2",
+        "PWD=/home/ray OLDPWD='/root' pwd: ~/x",
+        "pass: 5, fail: 2; bypass=on compass: north forward_pass=0.3s backward-pass: 2 num_pass=3",
+        "tokens: 512, total_tokens=1024 prompt tokens: 3.5k",
+        "LTAI and LTAI5tshort, requests.get, STS.x",
     ],
 )
 def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
@@ -88,12 +108,39 @@ def test_no_repetition_of_a_patterns_own_words_takes_long(word: str, between: st
     assert took < 1 + 1e-4 * len(text), f"{took:.3f} s for {len(text)} characters of {word + between!r}"
 
 
-@pytest.mark.parametrize("name", ["HF_TOKEN", "db.password", "apiKey", "aws_secret_access_key", "client-secret"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "HF_TOKEN",
+        "db.password",
+        "apiKey",
+        "aws_secret_access_key",
+        "client-secret",
+        "DB_PASS",
+        "dbPass",
+        "pwd",
+        "api_keys",
+    ],
+)
 def test_names_of_secrets_are_known(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["tokenizer", "key", "max_tokens", "partition_key", "owner", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tokenizer",
+        "key",
+        "token_count",
+        "partition_key",
+        "keys",
+        "owner",
+        "bypass",
+        "forward_pass",
+        "imagePullSecrets",
+        "",
+    ],
+)
 def test_other_names_are_not(name: str) -> None:
     assert not is_secret_name(name)
 

@@ -78,10 +78,13 @@ class EventPath:
         """On disk, or on the way there, and not yet in the bucket."""
         return self._budget.used
 
+    def sealed_of(self, session: str, node_id: str) -> int:
+        """What waits and is known to be of one node."""
+        return self._sealed.bytes_of(session, node_id) if self._sealed else 0
+
     def unsent_of(self, session: str, node_id: str, until_ns: int) -> int:
         """What may wait of a node that was there until then. In a journal nobody knows yet whose events it holds."""
-        sealed = self._sealed.bytes_of(session, node_id) if self._sealed else 0
-        return sealed + self._spool.bytes_until(until_ns)
+        return self.sealed_of(session, node_id) + self._spool.bytes_until(until_ns)
 
     @property
     def oldest_unsent_seconds(self) -> float:

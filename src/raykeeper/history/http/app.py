@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
@@ -203,8 +203,6 @@ def _cookie_handler(endpoint: Endpoint) -> Handler:
 async def _answer(history: History, endpoint: Endpoint, request: Request, session: SessionId) -> Response:
     context = await history.open(session)
     response = await endpoint.answer(request, context)
-    if request.method == "HEAD" and isinstance(response, StreamingResponse):
-        response = Response(status_code=response.status_code, headers=dict(response.headers))
     response.headers[AS_OF_HEADER] = context.session.as_of.isoformat()
     response.headers.update(progress_headers(context.session))
     return response

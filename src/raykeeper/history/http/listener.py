@@ -7,11 +7,13 @@ import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from raykeeper.errors import Misconfigured
 from raykeeper.settings.addresses import Address
@@ -23,6 +25,14 @@ HEAD_LIMIT_BYTES = 128 << 10
 _SHARE_OF_DESCRIPTORS = 2
 """One of so many of the process's descriptors may be a connection; the others are for the store, tables and disk."""
 _CONNECTIONS_MAX = 4096
+UNREAD_SECONDS = 60.0
+"""A connection is cut whose client has taken nothing of its answer for so long."""
+UNREAD_LIMIT_BYTES = 256 << 20
+"""Of answers that are made and that clients have not taken, in all. More cuts who has taken nothing for longest."""
+_UNSENT_BYTES = 128 << 10
+"""Of an answer in the kernel, beyond what is on its way to the client. By default it takes megabytes, which count as
+this process's memory, and it would take a slow client a minute to be seen taking any."""
+_LOOKS_A_LIFE = 12  # so often it is looked at whether a client took something, in those seconds
 
 
 def connections_limit() -> int:
@@ -31,8 +41,76 @@ def connections_limit() -> int:
     return max(16, min(_CONNECTIONS_MAX, descriptors // _SHARE_OF_DESCRIPTORS))
 
 
-class BoundedConnection(HttpToolsProtocol):
-    """HTTP on one connection. It is closed when a head takes too long, is too long, or others need the room."""
+class UnreadAnswer:
+    """What one client has not taken of what was written for it. A program cannot see that by itself: the rest of an
+    answer waits in the transport, also after the connection was closed."""
+
+    def __init__(self, transport: asyncio.Transport, all_unread: set[UnreadAnswer]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport = transport
+        self._all = all_unread
+        self.bytes = transport.get_write_buffer_size()
+        self.taken_at = self._loop.time()
+        """When the client last took something."""
+        all_unread.add(self)
+        self._timer = self._loop.call_later(UNREAD_SECONDS / _LOOKS_A_LIFE, self._look)
+        while sum(one.bytes for one in all_unread) > UNREAD_LIMIT_BYTES:
+            min(all_unread, key=lambda one: one.taken_at).cut()
+
+    def end(self) -> None:
+        """The client has taken nearly all, or is gone."""
+        self._timer.cancel()
+        self._all.discard(self)
+
+    def cut(self) -> None:
+        self.end()
+        self._transport.abort()
+
+    def _look(self) -> None:
+        size, now = self._transport.get_write_buffer_size(), self._loop.time()
+        if size != self.bytes:
+            self.bytes, self.taken_at = size, now
+        if now - self.taken_at >= UNREAD_SECONDS:
+            self.cut()
+        else:
+            self._timer = self._loop.call_later(UNREAD_SECONDS / _LOOKS_A_LIFE, self._look)
+
+
+class _CutIfUnread(asyncio.Protocol):
+    """A connection that is cut when its client does not read."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, *given: Any, all_unread: set[UnreadAnswer], **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._all_unread = all_unread
+        self._unread: UnreadAnswer | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self._unread or UnreadAnswer(self.transport, self._all_unread)
+
+    def resume_writing(self) -> None:
+        self._end_unread()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_unread()
+        super().connection_lost(exc)
+
+    def _end_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.end()
+            self._unread = None
+
+
+class BoundedWebSocket(_CutIfUnread, WebSocketsSansIOProtocol):
+    """A WebSocket on one connection."""
+
+
+class BoundedConnection(_CutIfUnread, HttpToolsProtocol):
+    """HTTP on one connection. It is closed when a head takes too long, is too long, its answer is not read, or others
+    need the room."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -47,6 +125,9 @@ class BoundedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn does
         super().connection_made(transport)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            raw: socket.socket = transport.get_extra_info("socket")
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         self._expect_head()
         if len(self.connections) > connections_limit():
             self._make_room()
@@ -106,11 +187,12 @@ class Server(uvicorn.Server):
 
 
 def make_server(app: ASGIApp) -> Server:
+    all_unread: set[UnreadAnswer] = set()
     return Server(
         uvicorn.Config(
             app,
-            http=BoundedConnection,
-            ws="websockets-sansio",
+            http=partial(BoundedConnection, all_unread=all_unread),  # type: ignore[arg-type] # it is only called
+            ws=partial(BoundedWebSocket, all_unread=all_unread),  # type: ignore[arg-type] # the same
             lifespan="off",
             log_config=None,
             log_level="warning",

@@ -113,7 +113,10 @@ def _zeros(length: int) -> Iterator[bytes]:
     yield _ZEROS[:rest]
 
 
-_AHEAD_FRAMES, _AHEAD_BYTES = 8, 8 << 20  # fetched before they are asked for: hides the store's latency
+_AHEAD_FRAMES, _AHEAD_BYTES = (
+    8,
+    2 << 20,
+)  # or one frame, if that is larger: fetched before they are asked for: hides the store's latency
 _CACHE_BYTES = 32 << 20  # frames read a moment ago: a tail is looked for backwards, then sent forwards
 _MANY_PIECES = 5_000
 _IN_THREAD_BYTES = 256 * 1024  # decompressing more would be felt by other requests
@@ -156,11 +159,15 @@ class LogReader:
         """Each piece with its bytes, or with the reason why there are none; the next ones are on their way."""
         waiting: deque[tuple[Slice | Hole, asyncio.Task[bytes | str]]] = deque()
         ahead, pieces = 0, iter(plan)
+        coming = next(pieces, None)
         try:
             while True:
-                while len(waiting) < _AHEAD_FRAMES and ahead < _AHEAD_BYTES and (piece := next(pieces, None)):
-                    waiting.append((piece, asyncio.create_task(self._fetch(piece))))
-                    ahead += _weight(piece)
+                while (
+                    coming and len(waiting) < _AHEAD_FRAMES and (not ahead or ahead + _weight(coming) <= _AHEAD_BYTES)
+                ):
+                    waiting.append((coming, asyncio.create_task(self._fetch(coming))))
+                    ahead += _weight(coming)
+                    coming = next(pieces, None)
                 if not waiting:
                     return
                 piece, task = waiting.popleft()

@@ -12,7 +12,7 @@ from raykeeper.history.logs.indexes import PackIndexes
 from raykeeper.history.logs.lines import LineCounter
 from raykeeper.history.logs.names import matching_names
 from raykeeper.history.logs.reader import LogReader, hole_note, planned
-from raykeeper.history.logs.tail_slots import TailSlots
+from raykeeper.history.logs.stream_slots import StreamSlots
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.logs import Hole, StoredLog
 from raykeeper.storage.store import ObjectStore
@@ -20,6 +20,7 @@ from raykeeper.storage.store import ObjectStore
 _WHOLE_READS_AT_ONCE = 8  # each holds the end of a file in memory
 _SEARCHES_AT_ONCE = 4  # each holds some ten megabytes of text; more wait
 _TAILS_AT_ONCE = 200  # each looks for new packs of its session once a second
+_BODIES_AT_ONCE = 64  # each holds what is read ahead: 2 MB, or one frame
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,10 @@ class LogStore:
         self.reader = LogReader(store)
         self.lines = LineCounter(store)
         self.searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
-        self.tails = TailSlots(_TAILS_AT_ONCE)
+        self.tails = StreamSlots(_TAILS_AT_ONCE)
+        """Of our own pages: they begin close to the end of a file."""
+        self.bodies = StreamSlots(_BODIES_AT_ONCE)
+        """Whole logs, also those that are followed from their beginning, and archives."""
         self._whole_reads = asyncio.Semaphore(_WHOLE_READS_AT_ONCE)
 
     async def node_ids(self, session: SessionId) -> list[str]:

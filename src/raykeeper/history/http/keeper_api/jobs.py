@@ -22,7 +22,7 @@ from raykeeper.history.store.catalog_entries import SessionFilter
 from raykeeper.history.urls import report_path
 from raykeeper.layout.keys import SessionId
 from raykeeper.layout.summaries import FailureSummary, HeadlineSummary, JobSummary
-from raykeeper.masking import MASK, is_secret_name, masked_text, masked_value
+from raykeeper.masking import masked_text, masked_value
 from raykeeper.rayevents.states import JobStatus
 
 OutcomeName = Literal["ok", "failed", "with failures", "running", "stopped"]
@@ -159,7 +159,7 @@ def _listed_job(session: SessionId, job: JobSummary) -> ListedJob:
         started_at=job.started_at,
         ended_at=job.ended_at,
         entrypoint=masked_text(job.entrypoint),
-        metadata={name: MASK if is_secret_name(name) else masked_text(text) for name, text in job.metadata.items()},
+        metadata=masked_value(dict(job.metadata)),
         outcome=job.outcome,
         failure=masked_text(job.failure),
         is_provisional=job.is_provisional,

@@ -10,16 +10,15 @@ from typing import Annotated
 
 from msgspec import Meta
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from raykeeper.history.errors import NotFound
 from raykeeper.history.http.keeper_api.operation import Query
 from raykeeper.history.http.keeper_api.sessions import Name
 from raykeeper.history.http.pages.forms import given_parameters, page_query
 from raykeeper.history.http.pages.log_viewer import LogAddress, lines_part
+from raykeeper.history.http.streaming import streamed
 from raykeeper.history.logs.store import FilePlace
-from raykeeper.history.logs.tail_slots import NoSlot, TailSlots
 from raykeeper.history.query.context import SessionContext
 from raykeeper.history.query.history import History
 from raykeeper.history.search.log_view import GrowingLines, ViewedLine, growing_lines
@@ -56,31 +55,11 @@ async def get_log_tail(request: Request, context: SessionContext, _: History) ->
     if stored is None:
         raise NotFound(f"there is no log {query.file} of node {query.node} in session {session}")
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    if request.method == "HEAD":
-        return Response(headers=headers, media_type="text/event-stream")
     address = LogAddress(
         f"{session_path(session)}log", session, query.node, stored.path or query.file, query.generation, is_newest=True
     )
     events = _events(context, address, _place(request, query, stored.size))
-    return _TailResponse(context.logs.tails, events, headers)
-
-
-class _TailResponse(StreamingResponse):
-    """Holds one of the slots for as long as it is sent. A browser whose slot was taken connects again by itself."""
-
-    def __init__(self, slots: TailSlots, events: AsyncIterator[bytes], headers: dict[str, str]) -> None:
-        super().__init__(events, headers=headers, media_type="text/event-stream")
-        self._slots = slots
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # By address: whatever else a client says of itself, it can say a hundred times in other words.
-        client = str((scope.get("client") or ("",))[0])
-        try:
-            async with self._slots.slot(client):
-                await super().__call__(scope, receive, send)
-        except NoSlot:
-            refusal = PlainTextResponse("too many logs are followed at once", 503, {"Retry-After": "30"})
-            await refusal(scope, receive, send)
+    return await streamed(request, context.logs.tails, events, headers=headers, media_type="text/event-stream")
 
 
 @dataclass(frozen=True)

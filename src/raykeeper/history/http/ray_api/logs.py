@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from raykeeper.history.entities.log_files import FoundLog, find_log, is_node, node_of_ip
 from raykeeper.history.errors import InvalidQuery, NotThere, Unanswerable
 from raykeeper.history.http.responses import dashboard_response, refused_response, text_response
+from raykeeper.history.http.streaming import streamed
 from raykeeper.history.logs.names import InvalidPattern, grouped, matching_names
 from raykeeper.history.logs.query import ALL_LINES, LogQuery, parse_log_query, to_int, without_codes
 from raykeeper.history.logs.reader import Member, MissingLines, tar_gz
@@ -23,9 +24,9 @@ async def get_log(request: Request, context: SessionContext) -> Response:
     """Raises Unanswerable and LogUnknown."""
     query = parse_log_query(request.query_params, request.path_params["media_type"])
     found = await find_log(context, query)
-    pieces = await started(read_log(context, query, found))
     headers = {"Content-Disposition": attachment(query.download_name)}
-    return StreamingResponse(pieces, headers=headers, media_type="text/plain")
+    pieces = read_log(context, query, found)
+    return await streamed(request, context.logs.bodies, pieces, headers=headers, media_type="text/plain")
 
 
 async def read_log(context: SessionContext, query: LogQuery, found: FoundLog) -> AsyncIterator[bytes]:
@@ -41,19 +42,6 @@ async def read_log(context: SessionContext, query: LogQuery, found: FoundLog) ->
         pieces = logs.reader.stream(found.stored, start, found.end)
     async for piece in without_codes(pieces) if query.drops_ansi else pieces:
         yield piece
-
-
-async def started(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same pieces, of which the first is here: what fails before it is still an answer and no broken download."""
-    first = await anext(pieces, None)
-
-    async def all_pieces() -> AsyncIterator[bytes]:
-        if first is not None:
-            yield first
-        async for piece in pieces:
-            yield piece
-
-    return all_pieces()
 
 
 def attachment(name: str) -> str:
@@ -72,9 +60,9 @@ async def get_archive(request: Request, context: SessionContext) -> Response:
     missing = MissingLines()
     members = _members(context, [node_id] if node_id else node_ids, missing)
     name = "-".join([session.cluster, session.session, *([node_id] if node_id else [])])
-    pieces = await started(tar_gz(members, logs.reader, missing))
     headers = {"Content-Disposition": attachment(f"{name}.tar.gz")}
-    return StreamingResponse(pieces, headers=headers, media_type="application/gzip")
+    pieces = tar_gz(members, logs.reader, missing)
+    return await streamed(request, logs.bodies, pieces, headers=headers, media_type="application/gzip")
 
 
 async def _members(context: SessionContext, node_ids: list[str], missing: MissingLines) -> AsyncIterator[Member]:

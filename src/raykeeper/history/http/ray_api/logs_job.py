@@ -7,14 +7,15 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from raykeeper.history.entities.job import Job
 from raykeeper.history.entities.job_list import named_job
-from raykeeper.history.http.ray_api.logs import started
 from raykeeper.history.http.responses import JSON, text_response
+from raykeeper.history.http.streaming import client_of, refusal, streamed
 from raykeeper.history.logs.store import FilePlace
+from raykeeper.history.logs.stream_slots import NoSlot, Slot
 from raykeeper.history.query.context import SessionContext
 from raykeeper.layout.logs import StoredLog
 
@@ -32,7 +33,7 @@ async def get_job_logs(request: Request, context: SessionContext) -> Response:
         return _refusal(wanted, job)
     stored = await _driver_log(context, job)
     pieces = context.logs.reader.stream(stored, 0, stored.size) if stored else _no_pieces()
-    return StreamingResponse(await started(_as_json(_as_text(pieces))), media_type=JSON)
+    return await streamed(request, context.logs.bodies, _as_json(_as_text(pieces)), headers={}, media_type=JSON)
 
 
 async def tail_job_logs(websocket: WebSocket, ask: Ask) -> None:
@@ -45,13 +46,25 @@ async def tail_job_logs(websocket: WebSocket, ask: Ask) -> None:
     if job is None or not job.is_submission:
         await websocket.send_denial_response(_refusal(wanted, job))
         return
+    try:
+        slot = context.logs.bodies.take(client_of(websocket))
+    except NoSlot:
+        await websocket.send_denial_response(refusal())
+        return
+    async with slot.held():
+        await _send_tail(websocket, slot, context, job, _ending(ask, job.name))
+
+
+async def _send_tail(
+    websocket: WebSocket, slot: Slot, context: SessionContext, job: Job, is_over: Callable[[], Awaitable[bool]]
+) -> None:
     await websocket.accept()
     try:
         if stored := await _driver_log(context, job):
             place = FilePlace(context.session.id, _driver_node(context, job), stored.generation)
-            is_over = _ending(ask, job.name)
             async for text in _as_text(context.logs.follow(place, 0, _TAIL_SECONDS, is_over)):
-                await websocket.send_text(text)
+                with slot.sending():
+                    await websocket.send_text(text)
         await websocket.close()
     except WebSocketDisconnect:
         return

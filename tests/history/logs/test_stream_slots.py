@@ -7,10 +7,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from raykeeper.history.logs.tail_slots import NoSlot, TailSlots
+from raykeeper.history.logs import stream_slots
+from raykeeper.history.logs.stream_slots import NoSlot, StreamSlots
 
 
-async def follow(slots: TailSlots, client: str, began: asyncio.Event | None = None) -> str:
+async def follow(slots: StreamSlots, client: str, began: asyncio.Event | None = None) -> str:
     """As a browser does: for as long as it is let."""
     async with slots.slot(client):
         if began is not None:
@@ -19,7 +20,7 @@ async def follow(slots: TailSlots, client: str, began: asyncio.Event | None = No
     return "taken away"
 
 
-async def following(slots: TailSlots, client: str, number: int) -> list[asyncio.Task[str]]:
+async def following(slots: StreamSlots, client: str, number: int) -> list[asyncio.Task[str]]:
     tasks = []
     for _ in range(number):
         began = asyncio.Event()
@@ -35,7 +36,7 @@ async def ended(*tasks: asyncio.Task[str]) -> None:
 
 
 async def test_one_client_may_have_all_while_nobody_else_wants_any() -> None:
-    slots = TailSlots(5)
+    slots = StreamSlots(5)
     tasks = await following(slots, "greedy", 5)
     with pytest.raises(NoSlot):
         await follow(slots, "greedy")
@@ -44,7 +45,7 @@ async def test_one_client_may_have_all_while_nobody_else_wants_any() -> None:
 
 
 async def test_another_client_takes_the_oldest_slot_of_who_has_most() -> None:
-    slots = TailSlots(5)
+    slots = StreamSlots(5)
     greedy, modest = await following(slots, "greedy", 4), await following(slots, "modest", 1)
     late = await following(slots, "late", 1)
     assert await asyncio.wait_for(greedy[0], 10) == "taken away"
@@ -53,7 +54,7 @@ async def test_another_client_takes_the_oldest_slot_of_who_has_most() -> None:
 
 
 async def test_slots_are_shared_and_nobody_takes_more_than_others_have() -> None:
-    slots = TailSlots(4)
+    slots = StreamSlots(4)
     first = await following(slots, "first", 4)
     second = await following(slots, "second", 2)
     assert await asyncio.gather(*first[:2]) == ["taken away"] * 2
@@ -63,8 +64,45 @@ async def test_slots_are_shared_and_nobody_takes_more_than_others_have() -> None
     await ended(*first[2:], *second, *third)
 
 
+async def stall(slots: StreamSlots, client: str, began: asyncio.Event) -> str:
+    """As a client does that asks and never reads."""
+    async with slots.slot(client) as slot:
+        with slot.sending():
+            began.set()
+            await asyncio.Event().wait()
+    return "taken away"
+
+
+async def test_who_does_not_read_gives_way_also_to_the_same_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    slots, began = StreamSlots(3), asyncio.Event()
+    reading = await following(slots, "proxy", 2)
+    stalled = asyncio.create_task(stall(slots, "proxy", began))
+    await asyncio.wait_for(began.wait(), 10)
+    with pytest.raises(NoSlot):
+        await follow(slots, "proxy")
+    monkeypatch.setattr(stream_slots, "STALLED_SECONDS", 0.0)
+    late = await following(slots, "proxy", 1)
+    assert await asyncio.wait_for(stalled, 10) == "taken away"
+    assert [task.done() for task in (*reading, *late)] == [False] * 3
+    await ended(*reading, *late)
+
+
+async def test_a_slot_that_is_taken_away_before_it_is_held_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    slots = StreamSlots(1)
+    monkeypatch.setattr(stream_slots, "STALLED_SECONDS", 0.0)
+    slot = slots.take("a")
+    slot.blocked_since = asyncio.get_running_loop().time()
+    other = slots.take("a")
+    async with asyncio.timeout(10), slot.held():
+        await asyncio.Event().wait()
+    with pytest.raises(NoSlot):
+        slots.take("a")
+    other.give_back()
+    slots.take("a").give_back()
+
+
 async def test_an_error_inside_gives_the_slot_back_and_stays_what_it_is() -> None:
-    slots = TailSlots(1)
+    slots = StreamSlots(1)
     for error in (ValueError("x"), TimeoutError("own")):
         with pytest.raises(type(error)):
             async with slots.slot("a"):
