@@ -54,6 +54,7 @@ _OF_RAY = re.compile(r"(?:site|dist)-packages/ray/|(?:^|/)python/ray/|/ray/_priv
 _OF_LIBRARY = re.compile(r"-packages/ray/(?:data|rllib|serve|train|tune)/")
 _SCRIPT = re.compile(r"/bin/[^/.]+$")
 """What installers write for commands: two lines that call a package."""
+_OF_CYTHON = (".pyx", ".pxi", ".pxd", "stringsource")
 _MESSAGE_LINES = 4
 """Between a wrapper and the traceback in its message: `[Rank 1 Error Snippet]:`."""
 _FOLDED_LEAST = 2  # one frame is as short as the word that it was folded
@@ -78,7 +79,13 @@ class Frame:
     def is_users(self) -> bool:
         """Whether it is in no installed package, nor in Python itself."""
         is_installed = _OF_PACKAGE.search(self.path) or _OF_PYTHON.search(self.path) or _SCRIPT.search(self.path)
-        return not is_installed and not self.is_of_ray
+        return not is_installed and not self.is_of_ray and not self._is_compiled
+
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether Cython made it: its file is named as at build time, its function with the module before it."""
+        is_relative = not self.path.startswith(("/", "<"))
+        return is_relative and (self.path.endswith(_OF_CYTHON) or "." in self.function)
 
     @property
     def package(self) -> str:
