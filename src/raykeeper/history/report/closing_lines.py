@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from raykeeper.history.report.last_words import NATIVE_FRAME, tells_trouble
 
 _NEAR = 12
@@ -40,6 +42,10 @@ _ERROR = re.compile(
 """The program itself calls it an error."""
 _ITEM = re.compile(r"^\s+\S|^[-*•] |^\d+[.)] |^\S+$|^[\w.()-]+: ")
 """What may stand in a list."""
+
+
+_MESSAGES = ("msg", "message", "event")
+"""Names under which loggers write what they have to say."""
 
 
 def telling_lines(lines: Sequence[str]) -> list[str]:
@@ -77,11 +83,23 @@ def closing_line(lines: Sequence[str]) -> str:
     near = ([line for line in own if not is_advice(line)] or own)[-_NEAR:]
     if heading := _heading(near):
         return heading
-    reasons = [line for line in near if is_reason(line) and not _WARNING.match(line)]
+    told = [line for line in near if is_reason(line) and not _WARNING.match(line)]
+    reasons = [line for line in told if not line[0].isspace()] or told  # what is indented belongs to a line before
     if near and near[-1] in reasons:
         return near[-1].strip()
     errors = [line for line in reasons if _ERROR.match(line)]
     return (errors or reasons or near or [""])[-1].strip()
+
+
+def message_of(line: str) -> str:
+    """What a line says; of an entry of a log that is JSON, its message."""
+    if not line.startswith("{"):
+        return line
+    try:
+        entry = msgspec.json.decode(line, type=dict[str, object])
+    except msgspec.DecodeError:
+        return line
+    return next((text for name in _MESSAGES if isinstance(text := entry.get(name), str) and text), line)
 
 
 def heads(line: str, closing: str) -> bool:

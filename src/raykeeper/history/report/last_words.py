@@ -31,9 +31,10 @@ _AT_EXIT = re.compile(
 _TROUBLE = re.compile(
     r"error|exception|fail|fatal|abort|corrupt|\blost\b|refuse|cannot|can't|could not|out of memory|oom\b|denied|kill"
     r"|invalid|panic|segv|segfault|signal|assert|time(?:d )?out|no space|not found|missing|overflow|\bnan\b|unable"
-    r"|what\(\):|out of range|crash|giv(?:e|ing) up|illegal|exceed|leaving|broken|\bbad\b",
+    r"|what\(\):|out of (?:range|bounds)|crash|giv(?:e|ing) up|illegal|exceed|leaving|broken|\bbad\b",
     re.IGNORECASE,
 )
+_NO_TROUBLE = re.compile(r"\b(?:0|no|without) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 MARKER = re.compile(r":(?:job_id|actor_name|task_name):")
 """Lines by which Ray's log monitor knows whose output follows; its own pages hide them too."""
 _ACTOR = re.compile(r"^:actor_name:(?P<name>.+)$", re.MULTILINE)
@@ -70,7 +71,7 @@ class LastWords:
 
 def tells_trouble(line: str) -> bool:
     """Whether a line has one of the words that programs use when something is wrong."""
-    return bool(_TROUBLE.search(line))
+    return bool(_TROUBLE.search(_NO_TROUBLE.sub("", line)))
 
 
 def last_words(logs: Sequence[LogSlice]) -> LastWords:

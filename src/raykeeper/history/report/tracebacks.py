@@ -60,6 +60,8 @@ _OF_CYTHON = (".pyx", ".pxi", ".pxd", "stringsource")
 _MESSAGE_LINES = 4
 """Between a wrapper and the traceback in its message: `[Rank 1 Error Snippet]:`."""
 _FRAME_INDENT = 2
+_OF_JAVA = ": "
+"""How py4j begins the line with Java's own exception, below `An error occurred while calling o35.load.`."""
 _WORD = re.compile(r"\w")
 _FOLDED_LEAST = 2  # one frame is as short as the word that it was folded
 
@@ -248,7 +250,7 @@ class _Reader:
             self._take_below(number, bare)
         elif self._is_unsaid(number, bare):
             last = self._raised.pop()
-            self._raised.append(replace(last, error=f"{last.error} {bare.strip()}", last=number))
+            self._raised.append(replace(last, error=f"{last.error} {bare.strip().removeprefix(_OF_JAVA)}", last=number))
         elif self._is_before_chain(bare):
             self._raised = [Raised(bare.strip(), first=number, last=number)]
         self._last_line = bare.strip()
@@ -266,6 +268,8 @@ class _Reader:
     def _is_unsaid(self, number: int, line: str) -> bool:
         """Whether the first line of an exception announces the next: `Error(s) in loading state_dict for Net:`."""
         last = self._raised[-1] if self._raised else None
+        if last is not None and line.startswith(_OF_JAVA) and number == last.last + 1:
+            return True
         if last is None or not last.error.endswith(":") or not _WORD.search(line):
             return False
         is_begun = not is_wrapper(last.error) or ": " not in last.error

@@ -84,6 +84,8 @@ _HEADING = re.compile(r"Job entrypoint command failed with exit code (?P<code>-?
 """How Ray begins the message of a job, before the driver's last lines."""
 _UNCAUGHT_CODES = (None, 1)
 """With which Python leaves over an exception that nobody caught; None where nobody says."""
+_OF_OTHERS = re.compile(r"(?:Unhandled e|E)xception in thread |Process \S+:$")
+"""Before the traceback of a thread or a process that the driver had started."""
 _ROOTS = ("<module>", "_run_module_as_main", "")
 """Functions where the traceback of an exception begins that nobody caught. Of a SyntaxError there is none."""
 _GOES_ON = re.compile(
@@ -119,7 +121,8 @@ class DriverEnd:
         own: list[tuple[int, str]] = []
         relayed: dict[str, list[str]] = {}
         is_in_error = False
-        for number, line in enumerate(self.text.split("\n")):
+        for number, written in enumerate(self.text.split("\n")):
+            line = written.rstrip("\r").rpartition("\r")[2]  # a bar of progress writes over itself
             if number == 0 and _HEADING.match(line):
                 continue
             found = _RELAYED_LINE.match(line)
@@ -144,15 +147,17 @@ class DriverEnd:
 
     @cached_property
     def _awaited(self) -> list[Traceback]:
-        """But for those of what nobody waits for."""
-        return [one for one in self._tracebacks if not one.is_noise]
+        """But for those of what nobody waits for, unless a thread died and nothing else is known."""
+        awaited = [one for one in self._tracebacks if not one.is_noise]
+        return awaited or [one for one in self._tracebacks if _OF_OTHERS.match(one.raised[0].heading)]
 
     @cached_property
     def _behind(self) -> tuple[str, ...]:
         """Its own lines behind its last traceback: all where there is none."""
         lines = self.own.split("\n")
         begin = max(raised.last for raised in self._awaited[-1].raised) + 1 if self._awaited else 0
-        noise = [(one.raised[0].first, one.last.last) for one in self._tracebacks if one.is_noise]
+        others = [one for one in self._tracebacks if one.is_noise and one not in self._awaited]
+        noise = [(one.raised[0].first, one.last.last) for one in others]
         kept = (line for number, line in enumerate(lines) if number >= begin and not _is_within(number, noise))
         return tuple(line for line in kept if not announces_noise(line))
 
@@ -188,7 +193,8 @@ class DriverEnd:
 
         The message of an exception may have several lines.
         """
-        if self.fatal is None or self.exit_code not in _UNCAUGHT_CODES:
+        is_others = self.fatal is not None and _OF_OTHERS.match(self.fatal.raised[0].heading)
+        if self.fatal is None or is_others or self.exit_code not in _UNCAUGHT_CODES:
             return False
         return not self._said_behind or (self._is_uncaught and self._is_message(self._behind))
 

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from raykeeper.history.report.closing_lines import heads
+from raykeeper.history.report.closing_lines import heads, message_of
 from raykeeper.history.report.excerpts import trace_excerpt
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.fingerprint import innermost_function
@@ -229,7 +229,8 @@ def _place(raised: Raised) -> CodeLocation | None:
 def _left_with_code(job: JobOutcome, end: DriverEnd, report_input: ReportInput) -> Explanation:
     """What it wrote last is all that tells why."""
     line = end.closing_line
-    said = f"the entrypoint of job {job_name(job)} exited with code {job.exit_code}{line and f': {line}'}"
+    error = message_of(line)
+    said = f"the entrypoint of job {job_name(job)} exited with code {job.exit_code}{error and f': {error}'}"
     shown = [one.strip() for one in end.own.split("\n") if one.strip()][-_LAST_LINES:]
     lines = tuple(_shown_line(one, is_reason=one == line or heads(one, line)) for one in shown)
     is_last = line == end.last_line
@@ -239,7 +240,7 @@ def _left_with_code(job: JobOutcome, end: DriverEnd, report_input: ReportInput) 
         (words_of(job), *_failures_before(job, report_input)),
         to_ns(job.ended_at),
         subject=job_name(job),
-        error=shortened(line),
+        error=shortened(error),
         who=DRIVER,
         what=f"the driver left with exit code {job.exit_code}",
         then=_then(job, report_input) or _healed_before(end),
