@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raykeeper.history.report.naming import called, phrase, ranks_in, short
+from raykeeper.history.report.naming import called, phrase, ranks_in, short, trials_in
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,16 @@ def test_the_subject_of_a_sentence_is_short() -> None:
 def test_ranks_of_ray_train_are_known_by_the_pids_that_a_driver_told() -> None:
     told = "- (ip=192.0.2.2, pid=887) world_rank=0, local_rank=0\n- (node_id=f5, ip=10.9.1.2, pid=31) world_rank=1, x"
     assert ranks_in(told) == {887: "0", 31: "1"}
+
+
+def test_trials_are_known_by_the_actors_that_ray_tune_tells_of() -> None:
+    raised, died = "a" * 32, "b" * 32
+    text = (
+        "ERROR tune_controller.py:1336 -- Trial task failed for trial objective_90db9_00001\n"
+        f"RayTaskError(ValueError): ray::ImplicitFunc.train() (pid=7, ip=1.2.3.4, actor_id={raised}, repr=objective)\n"
+        "ERROR tune_controller.py:1336 -- Trial task failed for trial objective_90db9_00002\n"
+        f"ActorDiedError: The actor died.\n\tclass_name: ImplicitFunc\n\tactor_id: {died}\n"
+        "ERROR tune_controller.py:1336 -- Trial task failed for trial objective_90db9_00003\nTimeoutError"
+    )
+    assert trials_in(text) == {raised: "objective_90db9_00001", died: "objective_90db9_00002"}
+    assert trials_in("no trial") == {}

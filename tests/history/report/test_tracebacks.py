@@ -19,6 +19,8 @@ SERVE = '  File "/env/lib/python3.11/site-packages/ray/serve/_private/client.py"
 OWN = '  File "/app/train.py", line 34, in main\n    ray.get(refs)\n'
 DEEPER = '  File "/app/loss.py", line 40, in loss_of\n    return 1 / 0\n'
 AT = "(pid=7, ip=10.0.0.9)"
+CYTHON = '  File "pandas/_libs/table.pxi", line 7096, in pandas._libs.table.ObjectTable.get_item\n'
+PURE_CYTHON = '  File "pydantic/main.py", line 341, in pydantic.main.BaseModel.__init__\n'
 CAUSED = "\n\nThe above exception was the direct cause of the following exception:\n\n"
 
 
@@ -112,6 +114,10 @@ def meant(text: str) -> tuple[str, str]:
             "FileNotFoundError: x",
             "steps.py:12",
         ),
+        (f"{HEADER}{OWN}{DEEPER}{CYTHON}KeyError: 'x'", "KeyError: 'x'", "loss.py:40"),
+        (f"{HEADER}{OWN}{PURE_CYTHON}ValidationError: 1 error", "ValidationError: 1 error", "train.py:34"),
+        (f"{HEADER}{CYTHON}KeyError: 'x'{CAUSED}{HEADER}{OWN}{RAY}KeyError: 'x'", "KeyError: 'x'", "train.py:34"),
+        (f'{HEADER}  File "train.py", line 3, in <module>\n    1/0\nKeyError: 1', "KeyError: 1", "train.py:3"),
     ],
     ids=[
         "the deepest frame that is the user's",
@@ -128,6 +134,10 @@ def meant(text: str) -> tuple[str, str]:
         "no function",
         "what it says is on the next line",
         "all of it is installed",
+        "compiled by Cython",
+        "Python that was compiled by Cython",
+        "raised within compiled code alone, and again out of it",
+        "a relative path, as older Pythons write that of a script",
     ],
 )
 def test_the_exception_that_the_user_means_is_found(text: str, error: str, where: str) -> None:

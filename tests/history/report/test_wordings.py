@@ -352,6 +352,38 @@ async def test_a_driver_that_only_left_with_a_code_is_likely_to_mean_its_failed_
     assert "exit code 1: python main.py" in evidence(report)
 
 
+async def test_a_driver_that_gives_a_reason_of_its_own_is_believed_though_tasks_had_failed(tmp_path: Path) -> None:
+    events = failed(1, RAISED, traceback_of("step", BOOM))
+    report = await report_of(tmp_path, events, jobs=[job_of("FATAL: accuracy 0.41 is below the gate 0.80")])
+    assert report.headline is not None
+    assert report.headline.text == "FATAL: accuracy 0.41 is below the gate 0.80"
+    assert report.headline.then == f"1 step task had failed for good: 1 x {BOOM}"
+
+
+async def test_a_driver_that_left_over_failures_of_several_kinds_is_explained_by_the_most_frequent(
+    tmp_path: Path,
+) -> None:
+    other = "OSError: disk full"
+    events = [
+        *failed(1, RAISED, traceback_of("step", other), seconds=5),
+        *failed(2, RAISED, traceback_of("step", BOOM), seconds=6),
+        *failed(3, RAISED, traceback_of("step", BOOM), seconds=7),
+    ]
+    words = f"3 tasks failed for good:\nstep: {other}\nstep: {BOOM}\nstep: {BOOM}"
+    report = await report_of(tmp_path, events, jobs=[job_of(words)])
+    assert report.headline is not None
+    assert (report.headline.text, report.headline.confidence) == (BOOM, Confidence.LIKELY)
+    assert report.headline.then == f"3 step tasks had failed for good: 2 x {BOOM}; 1 x {other}"
+    assert "the driver left: 3 tasks failed for good: step: OSError: disk full" in [one.text for one in report.steps]
+
+
+async def test_a_task_whose_error_the_driver_caught_before_it_went_on_is_not_confirmed(tmp_path: Path) -> None:
+    frames = 'Traceback (most recent call last):\n  File "main.py", line 9, in load\n    ray.get(x)\n'
+    log = f"{frames}{traceback_of('step', BOOM)[16:]}\nclosing the writer\n"
+    report = await report_of(tmp_path, failed(1, RAISED, traceback_of("step", BOOM)), jobs=[job_of(log)])
+    assert first(report)[:3] == ("raised_exception", f"step raised {BOOM} (main.py:3)", Confidence.LIKELY)
+
+
 async def test_a_command_that_is_not_there_says_so(tmp_path: Path) -> None:
     words = "Running entrypoint for job nightly: nowhere\n/bin/sh: 1: nowhere: not found\n"
     report = await report_of(tmp_path, [], jobs=[job_of(words)])

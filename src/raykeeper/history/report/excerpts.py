@@ -19,7 +19,7 @@ _HELP = ("To change ", "Some common causes", "If you see", "For more information
 def trace_excerpt(title: str, text: str, raised: Raised, address: Address = NOWHERE) -> Excerpt:
     """One exception of a text."""
     lines = list(bare_lines(without_ansi(text).split("\n")))
-    shown = [*_frames(lines[raised.first : raised.last]), *_message(lines, raised)]
+    shown = [*frame_lines(lines[raised.first : raised.last]), *_message(lines, raised)]
     if len(shown) > TRACE_LINES:
         cut = ShownLine(f"  ... {counted(len(shown) - TRACE_LINES, 'line')}", LineKind.FOLDED)
         shown = [*shown[:2], cut, *shown[-(TRACE_LINES - 2) :]]
@@ -31,7 +31,7 @@ def traceback_excerpt(title: str, text: str, trace: Traceback, address: Address 
     return trace_excerpt(title, text, trace.users, address)
 
 
-def _frames(lines: Sequence[str]) -> Iterator[ShownLine]:
+def frame_lines(lines: Sequence[str]) -> Iterator[ShownLine]:
     """Frames in the user's code with their source; runs of others as one line."""
     folded, is_own = 0, True
     for line in lines:

@@ -13,7 +13,7 @@ import msgspec
 from raykeeper.history.query.context import Row
 from raykeeper.history.report.fingerprint import Fingerprint, Wrapping, fingerprint_of, headline
 from raykeeper.history.report.model import Address, LogSlice, Who
-from raykeeper.history.report.naming import called
+from raykeeper.history.report.naming import called, phrase
 from raykeeper.history.text import shortened
 
 ADVICE = "Some common causes include"
@@ -63,6 +63,8 @@ class FailedAttempt:
     """Ray's `deathCause`: one context, by its name."""
     rank: str = ""
     """Its number among the workers of Ray Train, if it is one and a driver told."""
+    trial: str = ""
+    """Its name among the trials of Ray Tune, if it is one and a driver told: `objective_90db9_00002`."""
     logs: tuple[LogSlice, ...] = ()
     """The ends of what it wrote, where they were fetched."""
 
@@ -77,6 +79,16 @@ class FailedAttempt:
             repr_name=self.repr_name or "",
             rank=self.rank,
         )
+
+    @property
+    def trial_text(self) -> str:
+        """The trial of Ray Tune that it is, in words. Its name is another in each run, so that no key may hold it."""
+        return f"Ray Tune trial {self.trial}" if self.trial else ""
+
+    @property
+    def what(self) -> str:
+        """In a few words, to whom it happened: `actor trainer-2 (Trainer) in Trainer.step`."""
+        return self.trial_text or phrase(self.who, self.function)
 
     @property
     def address(self) -> Address:

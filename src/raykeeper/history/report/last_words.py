@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from raykeeper.history.report.excerpts import frame_lines
 from raykeeper.history.report.model import Address, CodeLocation, Evidence, Excerpt, LineKind, LogSlice, ShownLine
-from raykeeper.history.report.tracebacks import crash_frame, crash_words, tracebacks_in
+from raykeeper.history.report.tracebacks import crash_frame, crash_stack, crash_words, tracebacks_in
 from raykeeper.history.text import shortened
 
 _CRASH_HANDLER = re.compile(r"\*\*\* SIG\w+ received|Fatal Python error:|\[[^\]]*\] logging\.cc:")
@@ -21,14 +22,19 @@ _OF_LOGGERS = re.compile(
     r"|Reporting training result \d"
 )
 """Lines that loggers write when all is well, and those of Ray's core."""
-_AT_EXIT = re.compile(r"resource_tracker|leaked (?:semaphore|shared_memory)|^\s*warnings\.warn\(|\bUserWarning:")
-"""What Python adds behind the words of a program that is at its end."""
+NATIVE_FRAME = r"^frame #\d+: |^\s*@ +0x[0-9a-f]+"
+"""A frame of C++, as torch and others write it."""
+_AT_EXIT = re.compile(
+    rf"{NATIVE_FRAME}|resource_tracker|leaked (?:semaphore|shared_memory)|^\s*warnings\.warn\(|\bUserWarning:"
+)
+"""What is added behind the words of a program that is at its end."""
 _TROUBLE = re.compile(
     r"error|exception|fail|fatal|abort|corrupt|\blost\b|refuse|cannot|can't|could not|out of memory|oom\b|denied|kill"
     r"|invalid|panic|segv|segfault|signal|assert|time(?:d )?out|no space|not found|missing|overflow|\bnan\b|unable"
-    r"|crash|giv(?:e|ing) up|illegal|exceed|leaving|broken|\bbad\b",
+    r"|what\(\):|out of (?:range|bounds)|crash|giv(?:e|ing) up|illegal|exceed|leaving|broken|\bbad\b",
     re.IGNORECASE,
 )
+_NO_TROUBLE = re.compile(r"\b(?:0|no|without) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 MARKER = re.compile(r":(?:job_id|actor_name|task_name):")
 """Lines by which Ray's log monitor knows whose output follows; its own pages hide them too."""
 _ACTOR = re.compile(r"^:actor_name:(?P<name>.+)$", re.MULTILINE)
@@ -63,20 +69,40 @@ class LastWords:
         )
 
 
+def tells_trouble(line: str) -> bool:
+    """Whether a line has one of the words that programs use when something is wrong."""
+    return bool(_TROUBLE.search(_NO_TROUBLE.sub("", line)))
+
+
 def last_words(logs: Sequence[LogSlice]) -> LastWords:
     """Of what a process wrote to its standard error and output."""
     errors = [log for log in logs if log.file.endswith(".err")]
     others = [log for log in logs if not log.file.endswith(".err")]
     said = [_said(log) for log in (*errors, *others)]
     found = next((one for one in said if one.is_error), None) or next((one for one in said if one.text), LastWords())
-    crash = next((dump for log in errors if (dump := _parts(log)[1])), "")
+    crashed = next((log for log in (*errors, *others) if _parts(log)[1]), None)
+    crash = _parts(crashed)[1] if crashed else ""
     frame = crash_frame(crash)
     if not found.text or not found.is_error:
         found = replace(
             found, text=crash_words(crash) or found.text, is_error=bool(crash_words(crash)) or found.is_error
         )
     where = found.where or (frame.location if frame else None)
-    return replace(found, where=where, excerpts=tuple(excerpt for one in said for excerpt in one.excerpts))
+    excerpts = (excerpt for one in said for excerpt in one.excerpts)
+    stack = crash_excerpt(crashed.file, crash, _crash_address(crashed)) if crashed and frame else None
+    return replace(found, where=where, excerpts=(*([stack] if stack else []), *excerpts))
+
+
+def _crash_address(log: LogSlice) -> Address:
+    lines = log.text.split("\n")
+    words = crash_words(log.text)
+    return line_address(log, next((number for number, line in enumerate(lines) if words in line), 0))
+
+
+def crash_excerpt(title: str, text: str, address: Address) -> Excerpt:
+    """Where a process was when a signal ended it, as Python's crash handler wrote it."""
+    error = ShownLine(crash_words(text), LineKind.ERROR)
+    return Excerpt(title, (error, *frame_lines(crash_stack(text))), address)
 
 
 def _said(log: LogSlice) -> LastWords:
@@ -91,7 +117,7 @@ def _said(log: LogSlice) -> LastWords:
         return LastWords(
             shortened(text), where, is_error=True, excerpts=(_excerpt(log, lines, number, LineKind.ERROR),)
         )
-    telling = [(number, line) for number, line in lines[-_NEAR:] if _TROUBLE.search(line)]
+    telling = [(number, line) for number, line in lines[-_NEAR:] if tells_trouble(line)]
     number, text = (telling or lines)[-1]
     is_error = bool(telling) or (log.file.endswith(".err") and not _PROGRESS.search(text))
     kind = LineKind.ERROR if is_error else LineKind.LOG

@@ -30,7 +30,7 @@ from raykeeper.history.report.model import (
     Report,
     Unknown,
 )
-from raykeeper.history.report.naming import TRAIN_CLASS, TUNE_CLASSES, plain, ranks_in
+from raykeeper.history.report.naming import TRAIN_CLASS, TUNE_CLASSES, plain, ranks_in, trials_in
 from raykeeper.history.report.pod_failures import pod_failures_of
 from raykeeper.history.report.rules.drivers import told_by_message, with_whole_words
 from raykeeper.history.report.serve_logs import read_serve
@@ -245,12 +245,25 @@ async def _failure_sets(context: SessionContext, scope: Scope, ranks: Mapping[in
     is_cut = any(is_wrapper(one.words) or is_end_alone(one.first.message) for one in told)
     texts = await data_texts(context) if is_cut else []
     drivers = "\n".join(job.log.text for job in scope.jobs if job.log)
-    known = [replace(one, first=with_told_actor(one.first, drivers)) for one in told]
+    trials = trials_in("\n".join([drivers, *await _drivers_of_trials(context, scope, told)]))
+    known = [replace(one, first=_with_trial(with_told_actor(one.first, drivers), trials)) for one in told]
     whole = [with_whole_words(one, scope.jobs, texts) for one in known]
     logs = [await log_slices(context, one.first) for one in whole[:_LOGS_LIMIT]]
     with_logs = [replace(one, first=replace(one.first, logs=found)) for one, found in zip(whole, logs, strict=False)]
     named = [replace(one, first=await _with_trainable(context, one.first)) for one in with_logs]
     return [*named, *whole[_LOGS_LIMIT:]]
+
+
+async def _drivers_of_trials(context: SessionContext, scope: Scope, sets: Sequence[FailureSet]) -> list[str]:
+    """The ends of driver logs that were not read yet, of jobs whose trials failed: there Ray Tune names them."""
+    jobs = {one.first.job_id for one in sets if plain(one.first.class_name or "") in TUNE_CLASSES}
+    unread = [job.submission_id for job in scope.jobs if job.job_id in jobs and job.log is None and job.submission_id]
+    logs = [await driver_log(context, name) for name in unread[:_DRIVER_LOGS_LIMIT]]
+    return [log.text for log in logs if log]
+
+
+def _with_trial(first: FailedAttempt, trials: Mapping[str, str]) -> FailedAttempt:
+    return replace(first, trial=trials.get(first.actor_id or "", ""))
 
 
 async def _with_trainable(context: SessionContext, first: FailedAttempt) -> FailedAttempt:

@@ -48,6 +48,17 @@ def ranks_in(text: str) -> dict[int, str]:
     return {int(found["pid"]): found["rank"] for found in _RANKS.finditer(text)}
 
 
+_FAILED_TRIAL = re.compile(r"Trial task failed for trial (\S+)")
+_ACTOR_ID = re.compile(r"\bactor_id[:=] ?(?P<id>[0-9a-f]{32})\b")
+
+
+def trials_in(text: str) -> dict[str, str]:
+    """By the ids of their actors, the trials of Ray Tune that a driver's log tells to have failed."""
+    _, *told = _FAILED_TRIAL.split(text)
+    actors = ((trial, _ACTOR_ID.search(words)) for trial, words in zip(told[::2], told[1::2], strict=True))
+    return {actor["id"]: trial for trial, actor in actors if actor}
+
+
 def called(
     function: str, *, name: str = "", actor_name: str = "", class_name: str = "", repr_name: str = "", rank: str = ""
 ) -> Who:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 import msgspec
 
@@ -42,7 +43,8 @@ _LOGGED = re.compile(
 """A line of a traceback that a logger began with the same words as the next."""
 _NOISE = re.compile(
     r"^Exception ignored in|^Task exception was never retrieved|^Exception in thread |^Future exception was never"
-    r"|^Exception in callback |^Unhandled exception in thread|^Error in atexit|^Exception in atexit"
+    r"|^future: <Task finished|^Exception in callback |^Unhandled exception in thread"
+    r"|^Error in atexit|^Exception in atexit"
 )
 """Before tracebacks of what nobody waits for: the program goes on."""
 _FATAL = re.compile(r"Fatal Python error: .+")
@@ -54,8 +56,13 @@ _OF_RAY = re.compile(r"(?:site|dist)-packages/ray/|(?:^|/)python/ray/|/ray/_priv
 _OF_LIBRARY = re.compile(r"-packages/ray/(?:data|rllib|serve|train|tune)/")
 _SCRIPT = re.compile(r"/bin/[^/.]+$")
 """What installers write for commands: two lines that call a package."""
+_OF_CYTHON = (".pyx", ".pxi", ".pxd", "stringsource")
 _MESSAGE_LINES = 4
 """Between a wrapper and the traceback in its message: `[Rank 1 Error Snippet]:`."""
+_FRAME_INDENT = 2
+_OF_JAVA = ": "
+"""How py4j begins the line with Java's own exception, below `An error occurred while calling o35.load.`."""
+_WORD = re.compile(r"\w")
 _FOLDED_LEAST = 2  # one frame is as short as the word that it was folded
 
 
@@ -78,7 +85,13 @@ class Frame:
     def is_users(self) -> bool:
         """Whether it is in no installed package, nor in Python itself."""
         is_installed = _OF_PACKAGE.search(self.path) or _OF_PYTHON.search(self.path) or _SCRIPT.search(self.path)
-        return not is_installed and not self.is_of_ray
+        return not is_installed and not self.is_of_ray and not self._is_compiled
+
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether Cython made it: its file is named as at build time, its function with the module before it."""
+        is_relative = not self.path.startswith(("/", "<"))
+        return is_relative and (self.path.endswith(_OF_CYTHON) or "." in self.function)
 
     @property
     def package(self) -> str:
@@ -134,7 +147,7 @@ class Traceback:
     @property
     def is_noise(self) -> bool:
         """Whether the program went on after it."""
-        return bool(_NOISE.match(self.raised[0].heading))
+        return announces_noise(self.raised[0].heading)
 
     @property
     def last(self) -> Raised:
@@ -158,6 +171,8 @@ _WRAPPERS = re.compile(
     r"|WorkerHealthCheckFailedError|TuneError|_Tune\w+Error)\b"
     r"|(?:\w+\.)*(?:Base)?ExceptionGroup\b|(?:\w+\.)*_?RemoteTraceback\b|(?:tenacity\.)?RetryError\b"
     r"|(?:concurrent\.futures\.process\.)?BrokenProcessPool\b|(?:\w+\.)*ProcessRaisedException\b"
+    r"|(?:\w+\.)*ChildFailedError\b|(?:hydra\.errors\.)?InstantiationException\b"
+    r"|(?:\w+\.)*\w+: Caught \w+ in (?:DataLoader worker process|pin memory thread|replica)\b"
 )
 """They are raised from whatever a user's function raised, which is what the user looks for."""
 
@@ -165,6 +180,11 @@ _WRAPPERS = re.compile(
 def is_wrapper(error: str) -> bool:
     """Whether an exception only tells that another one was raised."""
     return bool(_WRAPPERS.match(error))
+
+
+def announces_noise(line: str) -> bool:
+    """Whether a traceback of what nobody waits for may follow."""
+    return bool(_NOISE.match(line))
 
 
 def is_chain_line(line: str) -> bool:
@@ -191,6 +211,8 @@ class _Draft:
     call: str = ""
     heading: str = ""
     frames: list[Frame] = field(default_factory=list)
+    indent: int = 0
+    """Of its exception, where the whole is indented: as within the message of another."""
 
     def raised(self, error: str, last: int) -> Raised:
         kept = self.frames
@@ -223,12 +245,12 @@ class _Reader:
         elif call := _CALL.match(bare):
             self._take_call(number, bare, call)
         elif frame := frame_in(bare):
-            self._take_frame(number, frame)
+            self._take_frame(number, frame, indent=len(bare) - len(bare.lstrip()) - _FRAME_INDENT)
         elif self._draft is not None:
             self._take_below(number, bare)
-        elif self._is_unsaid(number):
+        elif self._is_unsaid(number, bare):
             last = self._raised.pop()
-            self._raised.append(replace(last, error=f"{last.error} {bare.strip()}", last=number))
+            self._raised.append(replace(last, error=f"{last.error} {bare.strip().removeprefix(_OF_JAVA)}", last=number))
         elif self._is_before_chain(bare):
             self._raised = [Raised(bare.strip(), first=number, last=number)]
         self._last_line = bare.strip()
@@ -243,11 +265,15 @@ class _Reader:
         for trace in tracebacks_in(text):
             self.found.append(Traceback(tuple(replace(one, first=number, last=number) for one in trace.raised)))
 
-    def _is_unsaid(self, number: int) -> bool:
+    def _is_unsaid(self, number: int, line: str) -> bool:
         """Whether the first line of an exception announces the next: `Error(s) in loading state_dict for Net:`."""
         last = self._raised[-1] if self._raised else None
-        is_begun = last is not None and last.error.endswith(":") and not is_wrapper(last.error)
-        return is_begun and last is not None and number - last.last <= _MESSAGE_LINES
+        if last is not None and line.startswith(_OF_JAVA) and number == last.last + 1:
+            return True
+        if last is None or not last.error.endswith(":") or not _WORD.search(line):
+            return False
+        is_begun = not is_wrapper(last.error) or ": " not in last.error
+        return is_begun and number - last.last <= _MESSAGE_LINES
 
     def _is_before_chain(self, line: str) -> bool:
         """An exception whose frames are gone: it counts if another is said to follow from it."""
@@ -280,18 +306,21 @@ class _Reader:
         else:
             self._draft.call = call["call"]
 
-    def _take_frame(self, number: int, frame: Frame) -> None:
+    def _take_frame(self, number: int, frame: Frame, indent: int) -> None:
         if self._draft is None:
             self._begin(number, "")
         if self._draft is not None:
+            self._draft.indent = self._draft.indent if self._draft.frames else max(0, indent)
             self._draft.frames.append(frame)
 
     def _take_below(self, number: int, line: str) -> None:
         """Code of a frame, or the exception under the last one."""
         draft = self._draft
-        if draft is None or line[0].isspace() or line[0] in "│╭╰":
+        if draft is None or line[0] in "│╭╰" or not _WORD.search(line):
             return
-        if not _ANY_EXCEPTION.match(line) and not draft.frames:
+        if line[0].isspace() and not (draft.indent and _ANY_EXCEPTION.match(line[draft.indent :])):
+            return
+        if not _ANY_EXCEPTION.match(line.strip()) and not draft.frames:
             return
         self._raised.append(draft.raised(line, number))
         self._draft = None
@@ -343,16 +372,18 @@ def _without_edge(line: str) -> str:
 
 def crash_frame(text: str) -> Frame | None:
     """Where the user's code was when a signal ended the process, by Python's own crash handler."""
+    frames = (frame_in(line) for line in crash_stack(text))
+    return next((frame for frame in frames if frame is not None and frame.is_users), None)
+
+
+def crash_stack(text: str) -> list[str]:
+    """The lines about the frames that the thread was in which the signal struck, the innermost first."""
     _, mark, stack = text.partition("Fatal Python error:")
     lines = stack.split("\n") if mark else []
-    begin = next((number for number, line in enumerate(lines) if _STACK.match(line)), None)
-    for line in lines[begin + 1 :] if begin is not None else ():
-        frame = frame_in(line)
-        if frame is None and line.strip():
-            return None
-        if frame is not None and frame.is_users:
-            return frame
-    return None
+    begins = [number for number, line in enumerate(lines) if _STACK.match(line)]
+    current = [number for number in begins if lines[number].startswith("Current")]  # it may stand behind all others
+    begin = next(iter(current or begins), len(lines))
+    return list(takewhile(frame_in, lines[begin + 1 :]))
 
 
 def crash_words(text: str) -> str:

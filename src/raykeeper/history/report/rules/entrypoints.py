@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from raykeeper.history.report.closing_lines import heads, message_of
 from raykeeper.history.report.excerpts import trace_excerpt
 from raykeeper.history.report.failures import FailureSet
 from raykeeper.history.report.fingerprint import innermost_function
@@ -15,6 +16,7 @@ from raykeeper.history.report.input import Explanation, ReportInput
 from raykeeper.history.report.last_words import line_address
 from raykeeper.history.report.model import (
     Address,
+    CodeLocation,
     Confidence,
     Evidence,
     Excerpt,
@@ -51,6 +53,11 @@ _LAST_LINES = 12
 _RANK = re.compile(r"\[Rank (\d+)[^\]]*\]|\brank[ =](\d+)\b", re.IGNORECASE)
 """Before what a rank of Ray Train raised."""
 DRIVER = Who(WhoKind.DRIVER, "")
+LEFT_AFTER = "it is the last exception that the driver wrote; it caught it, or went on after it"
+_COUNT = re.compile(r"(?<![\d.])\d+(?: (?:of|out of|/) \d+)?(?: [\w-]+){0,3} (?:failed|errored|died|crashed)\b")
+"""`3 of 9 items failed`: such a line is about the tasks, and says no more than that."""
+_SIGNALLED = re.compile(r"Signal \d+ \(SIG\w+\) received by PID \d+")
+"""How torchrun tells that a process of its own was killed."""
 ENVIRONMENT_FAILED = "RUNTIME_ENV_SETUP_FAILURE"
 """In Ray's words, why a job failed."""
 
@@ -62,7 +69,11 @@ def failed_task_of_job(job: JobOutcome, report_input: ReportInput) -> Explanatio
     root = failure_behind(job, report_input.sets)
     if root is None:
         return None
-    return Explanation(root.title, Confidence.CONFIRMED, (words_of(job),), root.first_ns, because_of=root.id)
+    end = driver_end(job)
+    is_certain = end.fatal is None or end.is_fatal_certain
+    confidence = Confidence.CONFIRMED if is_certain else Confidence.LIKELY
+    basis = "" if is_certain else LEFT_AFTER
+    return Explanation(root.title, confidence, (words_of(job),), root.first_ns, because_of=root.id, basis=basis)
 
 
 def cancelled_task_of_job(job: JobOutcome, _: ReportInput) -> Explanation | None:
@@ -88,23 +99,42 @@ def cancelled_task_of_job(job: JobOutcome, _: ReportInput) -> Explanation | None
 
 
 def failed_tasks_of_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
-    """The driver raised nothing of its own and left with an exit code, after tasks of it had failed for good in one
-    way; or one of Ray's libraries gave up after that.
+    """The driver raised nothing of its own and left with an exit code, after tasks of it had failed for good; or one of
+    Ray's libraries gave up after that. Not if the driver gives a reason of its own.
     """
     if job.status != "FAILED" or not job.exit_code:
         return None
     end = driver_end(job)
-    if end.fatal is not None and not end.fatal.users.is_by_library:
-        return None
     kinds = lasting_failures(job, report_input)
-    if not kinds or _gave_up_for_many(job, report_input):
+    if not kinds or (end.fatal is not None and not end.fatal.users.is_by_library):
         return None
-    root = min(kinds, key=lambda one: (one.first_ns, one.id))
-    is_told = end.fatal is not None and len(kinds) == 1
-    confidence = Confidence.CONFIRMED if is_told else Confidence.LIKELY
-    evidence = (end_evidence(job), words_of(job))
-    basis = "the driver left with an exit code after it, and does not say why"
-    return Explanation(root.title, confidence, evidence, root.first_ns, because_of=root.id, basis=basis)
+    named = _named_kinds(kinds, end)
+    has_own_reason = end.fatal is None and not named and end.has_reason
+    if has_own_reason or (_gave_up_for_many(job, report_input) and not named):
+        return None
+    return _left_for_tasks(job, report_input, kinds, named)
+
+
+def _left_for_tasks(
+    job: JobOutcome, report_input: ReportInput, kinds: Sequence[FailureSet], named: Sequence[FailureSet]
+) -> Explanation:
+    """By the earliest of them; of several that its last lines name, by the most frequent."""
+    if len(named) > 1:
+        root = max(named, key=lambda one: (one.lost_tasks, -one.first_ns, one.id))
+        basis, then = "the driver left over several failures, and this is the most frequent", _then(job, report_input)
+    else:
+        root = min(named or kinds, key=lambda one: (one.first_ns, one.id))
+        basis, then = "the driver left with an exit code after it, and gives no other reason", ""
+    is_told = driver_end(job).fatal is not None and len(kinds) == 1
+    return Explanation(
+        root.title,
+        Confidence.CONFIRMED if is_told else Confidence.LIKELY,
+        (end_evidence(job), words_of(job)),
+        root.first_ns,
+        because_of=root.id,
+        then=then,
+        basis=basis,
+    )
 
 
 def dead_process_of_job(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
@@ -120,16 +150,18 @@ def dead_process_of_job(job: JobOutcome, report_input: ReportInput) -> Explanati
 
 
 def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
-    """A library of Ray's gave up with words of its own, or the driver's own words only say where to look, after Ray
-    had relayed what the user's code raised, or another process had written it.
+    """A library of Ray's gave up with words of its own, or the driver's own words only say where to look or that a
+    program failed which it had called: after Ray had relayed what the user's code raised, or that was written before.
     """
     end = driver_end(job)
-    points = points_elsewhere(end.raised)
-    is_given_up = end.fatal is None or end.fatal.users.is_by_library or is_wrapper(end.raised) or points
-    told = [trace for _, trace in end.relayed] or (end.earlier if points else [])
-    if job.status != "FAILED" or not is_given_up or not told:
+    if job.status != "FAILED" or not _is_given_up(end):
+        return None
+    written = end.written_before
+    told = [trace for _, trace in end.relayed] or ([written] if written else [])
+    if not told:
         return None
     trace = told[-1]
+    points = trace is written or points_elsewhere(end.raised)
     raised, frame = trace.users, trace.users.users_frame
     where = frame.location if frame else None
     after = f", so that {end.raised}" if end.raised else ""
@@ -151,6 +183,14 @@ def relayed_exception(job: JobOutcome, _: ReportInput) -> Explanation | None:
     )
 
 
+def _is_given_up(end: DriverEnd) -> bool:
+    """Whether its end says too little."""
+    if end.fatal is None:
+        return not end.has_reason
+    is_said_elsewhere = points_elsewhere(end.raised) or is_of_command(end.raised)
+    return end.fatal.users.is_by_library or is_wrapper(end.raised) or is_said_elsewhere
+
+
 def failed_entrypoint(job: JobOutcome, report_input: ReportInput) -> Explanation | None:
     """The driver raised an exception of its own, or left with an exit code."""
     if job.status != "FAILED" or job.exit_code is None:
@@ -159,13 +199,13 @@ def failed_entrypoint(job: JobOutcome, report_input: ReportInput) -> Explanation
     if end.fatal is None:
         return _left_with_code(job, end, report_input)
     raised = end.fatal.users
-    frame, who = raised.users_frame, _who(raised)
-    where = frame.location if frame else None
+    who, where = _who(raised), _place(raised)
     is_named = where is not None and not is_wrapper(raised.error)
+    is_certain = is_named and end.is_fatal_certain
     subject = f"{short(who)} of job {job_name(job)}"
     return Explanation(
         f"{subject} raised {shortened(raised.error)}{at(where)}",
-        Confidence.CONFIRMED if is_named else Confidence.LIKELY,
+        Confidence.CONFIRMED if is_certain else Confidence.LIKELY,
         (words_of(job), *_failures_before(job, report_input)),
         to_ns(job.ended_at),
         subject=job_name(job),
@@ -173,37 +213,63 @@ def failed_entrypoint(job: JobOutcome, report_input: ReportInput) -> Explanation
         where=where,
         who=who,
         what=who.text,
-        then=_then(job, report_input),
-        basis=NAMED if is_named else UNNAMED,
+        then=_then(job, report_input) or _said_after(end),
+        basis=NAMED if is_certain else LEFT_AFTER if is_named else UNNAMED,
         excerpts=_driver_excerpts(job, raised),
     )
 
 
+def _place(raised: Raised) -> CodeLocation | None:
+    """Where it was raised. What only tells that another program failed says nothing by the line of its own package."""
+    is_borrowed = not raised.is_users and (is_wrapper(raised.error) or is_of_command(raised.error))
+    frame = None if is_borrowed else raised.users_frame
+    return frame.location if frame else None
+
+
 def _left_with_code(job: JobOutcome, end: DriverEnd, report_input: ReportInput) -> Explanation:
     """What it wrote last is all that tells why."""
-    line = _heading(end) or end.last_line
-    said = f"the entrypoint of job {job_name(job)} exited with code {job.exit_code}{line and f': {line}'}"
+    line = end.closing_line
+    error = message_of(line)
+    said = f"the entrypoint of job {job_name(job)} exited with code {job.exit_code}{error and f': {error}'}"
     shown = [one.strip() for one in end.own.split("\n") if one.strip()][-_LAST_LINES:]
-    lines = tuple(ShownLine(shortened(one), LineKind.ERROR if one == line else LineKind.LOG) for one in shown)
+    lines = tuple(_shown_line(one, is_reason=one == line or heads(one, line)) for one in shown)
+    is_last = line == end.last_line
     return Explanation(
         shortened(said),
         Confidence.LIKELY,
         (words_of(job), *_failures_before(job, report_input)),
         to_ns(job.ended_at),
         subject=job_name(job),
-        error=shortened(line),
+        error=shortened(error),
         who=DRIVER,
         what=f"the driver left with exit code {job.exit_code}",
-        then=_then(job, report_input),
-        basis="it is the last that the driver wrote" if line else "the driver wrote nothing",
+        then=_then(job, report_input) or _healed_before(end),
+        basis=(_LAST if is_last else _LAST_REASON) if line else "the driver wrote nothing",
         excerpts=(Excerpt("driver log", lines, driver_address(job, line)),) if lines else (),
     )
 
 
-def _heading(end: DriverEnd) -> str:
-    """The line above a list that the driver ended with: `4 tasks failed:`."""
-    lines = [line.strip() for line in end.own.split("\n") if line.strip()][-_LAST_LINES:]
-    return next((line for line in reversed(lines[:-1]) if line.endswith(":") and not line.startswith("Traceback")), "")
+def _shown_line(text: str, *, is_reason: bool) -> ShownLine:
+    return ShownLine(shortened(text), LineKind.ERROR if is_reason else LineKind.LOG)
+
+
+_LAST = "it is the last that the driver wrote"
+_LAST_REASON = "of the last lines that the driver wrote, it tells why"
+
+
+def _healed_before(end: DriverEnd) -> str:
+    """An exception that the driver had caught, and went on after."""
+    raised = end.healed.users if end.healed else None
+    frame = raised.users_frame if raised else None
+    return shortened(f"it had caught {raised.error}{at(frame.location if frame else None)}") if raised else ""
+
+
+def _said_after(end: DriverEnd) -> str:
+    """What else it said on its way out."""
+    if signalled := _SIGNALLED.search(end.own if is_wrapper(end.raised) else ""):
+        return signalled[0]
+    line = "" if end.is_fatal_certain else end.said_after
+    return line and shortened(f"the driver wrote after it: {line}")
 
 
 def _who(raised: Raised) -> Who:
@@ -229,10 +295,15 @@ def _gave_up_for_many(job: JobOutcome, report_input: ReportInput) -> bool:
     if end.fatal is not None or not job.exit_code:
         return False
     kinds = lasting_failures(job, report_input)
-    told = [one for one in kinds if one.words in end.own]
+    return len(_named_kinds(kinds, end) or kinds) > 1
+
+
+def _named_kinds(kinds: Sequence[FailureSet], end: DriverEnd) -> list[FailureSet]:
+    """Those that its last lines name: by what they said, by their functions, or by how many failed."""
+    told = [one for one in kinds if one.words in end.last_words]
     functions = {one.first.function for one in told}
-    named = [one for one in kinds if one.first.function not in functions and _is_named(one, end.own)]
-    return len(told + named or kinds) > 1
+    named = [one for one in kinds if one.first.function not in functions and _is_named(one, end.last_words)]
+    return told + named or (list(kinds) if _COUNT.search(end.closing_line) else [])
 
 
 def _is_named(one: FailureSet, words: str) -> bool:
@@ -321,7 +392,8 @@ def driver_address(job: JobOutcome, line: str) -> Address:
 
 def driver_steps(job: JobOutcome, origin: Who | None) -> Iterator[Step]:
     """How a driver got what happened, unless it happened to itself; and how its job ended."""
-    fatal = driver_end(job).fatal
+    end = driver_end(job)
+    fatal = end.fatal
     has_driver = job.error_type != ENVIRONMENT_FAILED  # the environment is made before any driver
     if fatal is not None and origin != DRIVER and has_driver:
         own = next((one for one in fatal.raised if not one.call), fatal.raised[0])
@@ -329,8 +401,12 @@ def driver_steps(job: JobOutcome, origin: Who | None) -> Iterator[Step]:
         place = f" at {frame.location.text}" if frame else ""
         kind = own.error.partition(":")[0].rpartition(".")[2]
         yield Step(f"the driver got {kind}{place}", job.ended_at, driver_address(job, fatal.last.error))
-    end = f"job {job_name(job)} {job.status}" + ("" if job.exit_code is None else f", exit code {job.exit_code}")
-    yield Step(end, job.ended_at, Address(job=job_name(job)))
+    if fatal is None and origin != DRIVER and has_driver and job.exit_code and end.has_reason:
+        yield Step(
+            shortened(f"the driver left: {end.closing_line}"), job.ended_at, driver_address(job, end.closing_line)
+        )
+    status = f"job {job_name(job)} {job.status}" + ("" if job.exit_code is None else f", exit code {job.exit_code}")
+    yield Step(status, job.ended_at, Address(job=job_name(job)))
 
 
 def job_name(job: JobOutcome) -> str:

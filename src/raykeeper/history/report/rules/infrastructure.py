@@ -9,7 +9,7 @@ from raykeeper.history.report.failures import WORKER_DIED, FailedAttempt, Failur
 from raykeeper.history.report.input import Explanation, ReportInput
 from raykeeper.history.report.last_words import LastWords, last_words
 from raykeeper.history.report.model import Address, Confidence, Evidence, Who, WhoKind
-from raykeeper.history.report.naming import actor_who, short
+from raykeeper.history.report.naming import actor_who, plain, short
 from raykeeper.history.text import shortened
 from raykeeper.times import from_ns
 
@@ -110,13 +110,19 @@ def _crash_title(first: FailedAttempt, report_input: ReportInput) -> str:
         return f"the worker process that ran {short(first.who, name)} died{how}"
     is_over = any(one.error_type == _ACTOR_DIED and one.first.actor_id == first.actor_id for one in report_input.sets)
     end = ", and no restart was left" if is_over else ""
-    return f"the process of {crashed_who(first).text} died{how} before {name} ended{end}"
+    return f"the process of {crashed_who(first).text} died{how}{_within(first, ' before {} ended')}{end}"
 
 
 def _crash_what(first: FailedAttempt) -> str:
     if not first.actor_id:
         return f"the process of {first.who.text} died"
-    return f"{crashed_who(first).text} died in {first.name or first.function}"
+    return f"{first.trial_text or crashed_who(first).text} died{_within(first, ' in {}')}"
+
+
+def _within(first: FailedAttempt, words: str) -> str:
+    """Which method it was in, of an actor of the user's own: those of Ray's libraries say nothing to their users."""
+    is_own = crashed_who(first).kind is WhoKind.ACTOR
+    return words.format(plain(first.name or first.function)) if is_own else ""
 
 
 def crashed_who(first: FailedAttempt) -> Who:
@@ -145,7 +151,7 @@ def crashed_constructor(failed: FailureSet, _: ReportInput) -> Explanation | Non
     said = first_words(str(end.get("errorMessage", "")))
     last = last_words(first.logs)
     return Explanation(
-        _with_words(f"the process of {crashed_who(first).text} died before {first.function} ended", last),
+        _with_words(f"the process of {crashed_who(first).text} died{_within(first, ' before {} ended')}", last),
         Confidence.LIKELY,
         (*last.evidence, Evidence("actor", said, from_ns(first.actor_end_ns), first.address)),
         earlier(first.actor_end_ns, failed.first_ns),
@@ -154,7 +160,7 @@ def crashed_constructor(failed: FailureSet, _: ReportInput) -> Explanation | Non
         error=last.text if last.is_error else "",
         where=last.where,
         who=crashed_who(first),
-        what=f"{crashed_who(first).text} died in {first.function}",
+        what=_crash_what(first),
         basis=basis_of(last),
         excerpts=last.excerpts,
     )

@@ -7,8 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raykeeper.history.report.input import Explanation, ReportInput
-from raykeeper.history.report.model import Confidence, Evidence, Excerpt, JobOutcome, LineKind, ShownLine, Who, WhoKind
-from raykeeper.history.report.rules.drivers import TIMED_OUT, driver_end, is_of_job, named_in
+from raykeeper.history.report.last_words import LastWords, crash_excerpt, last_words
+from raykeeper.history.report.model import (
+    Confidence,
+    Evidence,
+    Excerpt,
+    JobOutcome,
+    LineKind,
+    LogSlice,
+    ShownLine,
+    Who,
+    WhoKind,
+)
+from raykeeper.history.report.rules.drivers import TIMED_OUT, DriverEnd, driver_end, is_of_job, named_in
 from raykeeper.history.report.rules.entrypoints import (
     DRIVER,
     ENVIRONMENT_FAILED,
@@ -31,6 +42,7 @@ from raykeeper.history.report.rules.serve import failed_application_of_job
 from raykeeper.history.report.rules.start import UNMADE_ENVIRONMENT, environment_words, never_scheduled
 from raykeeper.history.report.rules.table import explain
 from raykeeper.history.report.rules.train import failed_run_of_job
+from raykeeper.history.report.tracebacks import crash_frame, crash_words
 from raykeeper.history.text import shortened
 from raykeeper.times import to_ns
 
@@ -46,6 +58,9 @@ _DIED = {
 }
 _TIMEOUT_CODE = 124  # of coreutils' `timeout`
 _SHELL_SIGNALS = 128
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+"""Signals that a process gets for what it did itself."""
+_CRASHED = "Ray only says that the driver crashed; these are its last words"
 _LAST_LINES = 8
 
 
@@ -153,19 +168,30 @@ def killed_entrypoint(job: JobOutcome, _: ReportInput) -> Explanation | None:
     number = _signal_of(job.exit_code)
     if job.status != "FAILED" or number is None:
         return None
-    line = driver_end(job).last_line
+    end = driver_end(job)
+    last = last_words((LogSlice("", "driver log", end.own),)) if number in _CRASHES else LastWords()
+    error = last.text if last.is_error else ""
     return Explanation(
         f"the entrypoint of job {job_name(job)} was ended by {number.name}",
         Confidence.LIKELY,
         (words_of(job),),
         to_ns(job.ended_at),
         subject=job_name(job),
+        error=error,
+        where=last.where,
         who=DRIVER,
-        what="the driver",
-        then=f"the last that it wrote: {line}" if line else "",
-        basis=f"Ray says that the driver was ended by {number.name}; nobody says by whom",
-        excerpts=_last_lines(job),
+        what=f"the driver was ended by {number.name}" if error else "the driver",
+        then=f"the last that it wrote: {end.last_line}" if end.last_line and not error else "",
+        basis=_CRASHED if error else f"Ray says that the driver was ended by {number.name}; nobody says by whom",
+        excerpts=_crash_lines(job, end) or _last_lines(job),
     )
+
+
+def _crash_lines(job: JobOutcome, end: DriverEnd) -> tuple[Excerpt, ...]:
+    """What Python's crash handler wrote, where it names a line of the user's code."""
+    if crash_frame(end.own) is None:
+        return ()
+    return (crash_excerpt("driver log", end.own, driver_address(job, crash_words(end.own))),)
 
 
 def _last_lines(job: JobOutcome) -> tuple[Excerpt, ...]:

@@ -15,7 +15,7 @@ from raykeeper.history.report.input import (
     parse_resources,
 )
 from raykeeper.history.report.model import CodeLocation, Confidence, Evidence, Excerpt, Who, WhoKind
-from raykeeper.history.report.naming import phrase, short
+from raykeeper.history.report.naming import short
 from raykeeper.history.report.tracebacks import folded, is_wrapper, tracebacks_in
 from raykeeper.history.report.written_before import WrittenException, exception_above, words_of_command
 from raykeeper.history.text import counted, shortened
@@ -180,7 +180,7 @@ def raised_exception(failed: FailureSet, _: ReportInput) -> Explanation | None:
         error=failed.words,
         where=where,
         who=first.who,
-        what=phrase(first.who, first.function),
+        what=first.what,
         then=command and f"the command had written: {command}",
         basis=NAMED if is_named else UNNAMED,
         excerpts=excerpts,
@@ -202,7 +202,7 @@ def _written_above(failed: FailureSet, above: WrittenException, excerpts: tuple[
         error=shortened(raised.error),
         where=where,
         who=first.who,
-        what=phrase(first.who, first.function),
+        what=first.what,
         then=failed.words,
         basis=POINTED,
         excerpts=(above.excerpt, *excerpts),
@@ -229,8 +229,7 @@ def unexplained(failed: FailureSet, _: ReportInput) -> Explanation:
     """All that is known is what Ray said."""
     first = failed.first
     evidence = (Evidence("task", first.message or failed.error_type, from_ns(failed.first_ns), first.address),)
-    what = phrase(first.who, first.function)
-    return Explanation(failed.words, Confidence.POSSIBLE, evidence, failed.first_ns, who=first.who, what=what)
+    return Explanation(failed.words, Confidence.POSSIBLE, evidence, failed.first_ns, who=first.who, what=first.what)
 
 
 def _asked(failed: FailureSet) -> tuple[Evidence, ...]:
