@@ -64,7 +64,7 @@ async def read_run(context: SessionContext, ref: RunRef, report: Report) -> Run:
     jobs = [await find_job(context, ref.job)] if ref.job else await session_jobs(context)
     job_id = (jobs[0].job_id or "") if ref.job else None
     rows, facts = [job_row(job) for job in jobs], await facts_of(context)
-    status = rows[0].status.lower() if ref.job else context.session.state.state.value
+    status = rows[0].status.lower() if ref.job else context.session.state.words
     started, ended = (rows[0].started_at, rows[0].ended_at) if ref.job else (facts.started_at, facts.ended_at)
     named: dict[FactName, str] = {
         ("outcome", "Status"): status,

@@ -215,6 +215,8 @@ class SessionFacts:
     cluster: str
     session: str
     state: SessionState
+    is_doubtful: bool
+    """It counts as running, but its head missed a heartbeat."""
     started_at: datetime | None
     ended_at: datetime | None
     as_of: datetime

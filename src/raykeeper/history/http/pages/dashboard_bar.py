@@ -23,7 +23,6 @@ BEGIN, END = "<!--raykeeper-->", "<!--/raykeeper-->"
 _HEAD, _BODY = "</head>", "<body>"
 _WHY_CHARS = 160
 _WAIT_SECONDS = 2.0  # a store that is slow must not keep Ray's own page away
-_STATES = {State.RUNNING: "running", State.ENDED: "ended", State.CRASHED: "crashed", State.UNKNOWN: "state unknown"}
 
 
 def with_bar(page: str, bar: Html) -> str:
@@ -59,7 +58,8 @@ def bar(session: SessionId, life: SessionState | None, summary: SessionSummary |
     """Pure."""
     state = EMPTY
     if life is not None:
-        state = tag("span", _STATES[life.state], " " if life.ended_at else "", moment(life.ended_at), class_="rk-state")
+        words = "state unknown" if life.state is State.UNKNOWN else life.words
+        state = tag("span", words, " " if life.ended_at else "", moment(life.ended_at), class_="rk-state")
     links = [
         tag("a", "Job", href="/jobs", id="rk-job", hidden=True, data_session=session_path(session)),
         tag("a", "Session", href=overview_path(session)),
