@@ -53,7 +53,11 @@ OWN_PAGES = (
     OwnPage("job-resources", f"{PREFIX}/job/golden-main/resources", ("Resource-hours", "ray-head")),
     OwnPage("job-environment", f"{PREFIX}/job/golden-main/environment", ("DB_PASSWORD", "owner=me")),
     OwnPage("job-no-tab", f"{PREFIX}/job/golden-main/nonsense", ("A job has no tab nonsense",), 404),
-    OwnPage("compare", f"/compare?a={RUN}/golden-main&b={RUN}/golden-fail", ("What differs", "python job_fail.py")),
+    OwnPage(
+        "compare",
+        f"/compare?a={RUN}/golden-main&b={RUN}/golden-fail",
+        ("What differs", "python job_fail.py", "Environment variables", "- removed", "changed, worse", "gone"),
+    ),
     OwnPage("compare-nothing", f"/compare?a={RUN}/golden-main&b=x", ("'x' is no run",), 400),
     OwnPage("search", f"{PREFIX}/search?text=boom", ("ValueError: boom", "all was searched")),
     OwnPage("search-some", f"{PREFIX}/search?text=%5Bae%5Di&regex=true&limit=15", ("15 hits so far", "Load more")),
