@@ -134,6 +134,15 @@ def test_a_change_is_measured_and_judged(a: RunFact, b: RunFact, delta: str, ver
     assert (fact.change, fact.delta.replace("\xa0", " "), fact.verdict) == ("changed", delta, verdict)
 
 
+def test_a_run_that_failed_is_not_praised_for_ending_early() -> None:
+    slow, failed = (
+        replace(a_run(), facts=(a_duration(180),)),
+        replace(a_run(), facts=(a_duration(60),), status="failed"),
+    )
+    [fact] = compare(slow, failed).differing
+    assert (fact.delta.replace("\xa0", " "), fact.verdict) == ("-2 min (-67%)", "")
+
+
 @pytest.mark.parametrize(
     ("a", "b", "verdict"), [(10, 20, "worse"), (20, 10, "better"), (10, 10.2, ""), (10, 9.8, ""), (0, 1, "")]
 )

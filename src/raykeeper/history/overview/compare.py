@@ -187,6 +187,7 @@ FUNCTIONS_LIMIT = 60
 
 
 def compare(a: Run, b: Run) -> Comparison:
+    """A shorter time is better only of two runs that went well: one that failed ended early."""
     facts, functions = list(_facts(a, b)), sorted(_functions(a, b), key=_order_of_change, reverse=True)
     return Comparison(
         a=_shown(a),
@@ -208,10 +209,11 @@ def _facts(a: Run, b: Run) -> Iterable[ComparedFact]:
     of_a, of_b = ({(fact.topic, fact.name): fact for fact in run.facts} for run in (a, b))
     for topic, name in dict.fromkeys([*of_a, *of_b]):
         nothing = RunFact(topic, name, "")
-        yield _compared_fact(of_a.get((topic, name), nothing), of_b.get((topic, name), nothing))
+        are_well = a.status in _WELL and b.status in _WELL
+        yield _compared_fact(of_a.get((topic, name), nothing), of_b.get((topic, name), nothing), are_well=are_well)
 
 
-def _compared_fact(a: RunFact, b: RunFact) -> ComparedFact:
+def _compared_fact(a: RunFact, b: RunFact, *, are_well: bool) -> ComparedFact:
     compared = ComparedFact(a.topic, a.name, a.value, b.value)
     if a.value == b.value:
         return compared
@@ -223,7 +225,7 @@ def _compared_fact(a: RunFact, b: RunFact) -> ComparedFact:
     if (a.topic, a.name) == ("outcome", _DURATION):
         length = length_in_words(timedelta(seconds=abs(b.amount - a.amount)))
         delta = f"{'+' if b.amount > a.amount else '-'}{length}{_share(a.amount, b.amount)}"
-        return replace(compared, delta=delta, verdict=less_is_better(a.amount, b.amount))
+        return replace(compared, delta=delta, verdict=less_is_better(a.amount, b.amount) if are_well else "")
     return replace(compared, delta=f"{b.amount - a.amount:+.3g}{_share(a.amount, b.amount)}")
 
 

@@ -178,10 +178,11 @@ def _functions(comparison: Comparison) -> Html:
 def _function_row(one: ComparedFunction) -> tuple[str, ...]:
     a, b = one.a, one.b
     failed = (a.failed if a else 0, b.failed if b else 0)
+    judged = less_is_better(*failed) if a and b else ""
     return (
         one.name,
         _both(f"{a.attempts:,}" if a else "", f"{b.attempts:,}" if b else ""),
-        _delta(_both(*(f"{number:,}" for number in failed)), less_is_better(*failed), ("fewer", "more")),
+        _delta(_both(*(f"{number:,}" for number in failed)), judged, ("fewer", "more")),
         _both(_median(a), _median(b)),
         _speed(one),
         _both(_total(a), _total(b)),
