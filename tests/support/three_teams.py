@@ -47,14 +47,16 @@ from raykeeper.layout.records import (
 from raykeeper.storage.store import ObjectStore
 from support.conditions import eventually
 from support.history_scene import PackBuilder
-from support.ingest_scene import HEAD, START_NS, finished_task, segment
-from support.report_scene import a_job, failed
+from support.ingest_scene import HEAD, START_NS, base64_id, finished_task, lifecycle, segment, task_id
+from support.report_scene import JOB, WORKER, a_job, failed, node_died
 
 TEAMS: Final = ("teamred", "teamblue", "teamgreen")
 GHOST: Final = "teamghost"
 """A namespace that nobody has."""
 STARTED: Final = datetime.fromtimestamp(START_NS / 1e9, UTC)
 ENDED: Final = STARTED + timedelta(minutes=5)
+LOG: Final = "raylet.out"
+LOG_GENERATION: Final = f"g-{LOG}"
 
 
 def session_of(team: str) -> SessionId:
@@ -66,18 +68,21 @@ def job_of(team: str) -> str:
 
 
 async def put_team(store: ObjectStore, team: str) -> None:
-    """A session with a failed job, a log, an unstarted cluster and an unstarted RayJob."""
+    """A session with a node, a failed job, logs, an unstarted cluster and an unstarted RayJob."""
     session = session_of(team)
     names = {"namespace": team, "cluster": session.cluster, "session": session.session}
     events = [
+        *node_died("EXPECTED_TERMINATION", f"{team}-needle drained", 290, HEAD),
         *finished_task(1),
+        lifecycle(task_id(1), [], nodeId=base64_id(HEAD), workerId=base64_id(WORKER), workerPid=7),
         *failed(2, "TASK_EXECUTION_EXCEPTION", "ZeroDivisionError: division by zero"),
         *failed(3, "TASK_EXECUTION_EXCEPTION", f"ValueError: {team}-needle is no number", name=f"{team}_step"),
     ]
     await store.put(EventSegmentKey(session, HEAD, START_NS, 0).key, segment(events))
     log = PackBuilder(store, session, HEAD)
-    log.add("logs/raylet.out", f"a {team}-needle in a log\n".encode())
-    log.add(f"logs/job-driver-{job_of(team)}.log", f"{team}-needle printed\n".encode())
+    log.add(LOG, f"a {team}-needle in a log\n".encode())
+    log.add(f"job-driver-{job_of(team)}.log", f"{team}-needle printed\n".encode())
+    log.add(f"worker-{WORKER}-{JOB}-7.out", f"{team}-needle of a task\n".encode())
     await log.put()
     await _put_polled(store, session, "/api/jobs/", [_job(team)])
     record = SessionRecord(**names, started_at=STARTED, recorded_at=STARTED, head_node_id=HEAD)

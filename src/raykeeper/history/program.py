@@ -183,13 +183,25 @@ def _store_setting(settings: HistorySettings, store: StoreSettings) -> tuple[str
 
 
 def _check_folder(settings: HistorySettings, store: StoreSettings) -> None:
-    """Raises Misconfigured for a path that leads nowhere. On a new volume the first collector makes the folder."""
+    """Raises Misconfigured for a path that leads nowhere."""
     folder = Path(store.bucket)
     if folder.is_dir():
         return
-    if folder.exists() or not folder.parent.is_dir():
+    if not is_awaited(folder, in_terminal=sys.stderr.isatty()):
         raise Misconfigured(*_store_setting(settings, store), "there is no such folder on this machine")
     log.warning("the store's folder is not there yet: waiting for the first collector", store=store.describe())
+
+
+def is_awaited(folder: Path, *, in_terminal: bool) -> bool:
+    """Whether a folder that is not there may still come: on a new volume the first collector makes it.
+
+    Right below `/` nobody makes one: there a volume was not mounted, or the path has a slip. Whoever starts the server
+    in a terminal has rather mistyped a path than been quicker than a collector, but for a volume.
+    """
+    parent = folder.parent
+    if folder.exists() or not parent.is_dir() or parent == parent.parent:
+        return False
+    return parent.is_mount() or not in_terminal
 
 
 async def _check_store(settings: HistorySettings, store: StoreSettings) -> None:

@@ -14,6 +14,10 @@ UNSTARTED = "head-image-missing"
 """A recorded cluster that never had a session."""
 TASK = "0305c20c67b558eeffffffffffffffffffffffff02000000"
 LONG_NAME = "a-name-as-long-as-a-label-of-kubernetes-may-be-without-any-space"[:63]
+FINGERPRINT = "FINGERPRINT"
+"""In a path: that of the recorded failure "job_fail: raising", which the server says."""
+REFUSED_RAYJOB = "mistyped"
+"""A RayJob that never had a cluster."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,9 @@ OWN_PAGES = (
     OwnPage("home-none", "/jobs?text=nothing-is-called-so", ("There is no such job.",)),
     OwnPage("failures", "/failures", ("New", "Regressed", "job_fail: raising", "job_main.py:88")),
     OwnPage("failures-none", "/failures?text=nothing-is-called-so", ("There is no such failure.",)),
+    OwnPage("failure", f"/failures/{FINGERPRINT}", ("job_fail: raising", "Note", "golden-fail")),
+    OwnPage("storage", "/storage", ("Not measured yet", LONG_NAME, "7.0 GB", "team-a")),
+    OwnPage("rayjob", f"/rayjobs/team-a/{REFUSED_RAYJOB}", ("Root cause", "spec.entrypoint is missing")),
     OwnPage("sessions", "/sessions?limit=20", (SESSION.cluster, LONG_NAME, "unknown")),
     OwnPage("sessions-none", "/sessions?text=nothing-is-called-so", ("There is no such session.",)),
     OwnPage("monitoring", "/monitoring", ("What the machines of Ray clusters used", SESSION.cluster, "Past")),
@@ -53,7 +60,11 @@ OWN_PAGES = (
     OwnPage("job-resources", f"{PREFIX}/job/golden-main/resources", ("Resource-hours", "ray-head")),
     OwnPage("job-environment", f"{PREFIX}/job/golden-main/environment", ("DB_PASSWORD", "owner=me")),
     OwnPage("job-no-tab", f"{PREFIX}/job/golden-main/nonsense", ("A job has no tab nonsense",), 404),
-    OwnPage("compare", f"/compare?a={RUN}/golden-main&b={RUN}/golden-fail", ("What differs", "python job_fail.py")),
+    OwnPage(
+        "compare",
+        f"/compare?a={RUN}/golden-main&b={RUN}/golden-fail",
+        ("What differs", "python job_fail.py", "Environment variables", "- removed", "changed, worse", "gone"),
+    ),
     OwnPage("compare-nothing", f"/compare?a={RUN}/golden-main&b=x", ("'x' is no run",), 400),
     OwnPage("search", f"{PREFIX}/search?text=boom", ("ValueError: boom", "all was searched")),
     OwnPage("search-some", f"{PREFIX}/search?text=%5Bae%5Di&regex=true&limit=15", ("15 hits so far", "Load more")),

@@ -96,6 +96,29 @@ async def test_the_serve_tab_shows_what_served_before_it_was_shut_down(tab: Tab,
     await tab.shows(["hello_app"])
 
 
+async def test_durations_stop_at_the_end_of_the_session(tab: Tab, ended_url: str, pictures: Path) -> None:
+    async with aiohttp.ClientSession() as http, http.get(f"{ended_url}api/serve/applications/") as answer:
+        [app] = [one for name, one in (await answer.json())["applications"].items() if name == "hello_app"]
+    ran = ENDED_AT.timestamp() - app["last_deployed_time_s"]
+    await tab.open(f"{ended_url}#/serve")
+    await tab.shows(["hello_app"])
+    row = "[...document.querySelectorAll('tr')].find(row => row.innerText.includes('hello_app')).innerText"
+    shown = str(await tab.value_of(row))
+    assert f"{int(ran // 60)}m {int(ran % 60)}s" in shown
+    await tab.run("window.began = performance.now()")
+
+    async def has_been_a_while() -> bool:
+        return bool(await tab.value_of("performance.now() - window.began > 3000"))
+
+    await eventually(has_been_a_while, seconds=PAGE_SECONDS)
+    assert await tab.value_of(row) == shown, "Ray's page renews durations every second"
+    assert await tab.value_of(
+        "Date.now() - new Date() > 0 && new Date(5).getTime() === 5 && new Date() instanceof Date"
+    )
+    await tab.screenshot(pictures / "serve-after-the-end.png")
+    assert faults_of(tab.traffic, ended_url) == []
+
+
 async def test_the_cluster_tab_calls_no_worker_of_a_dead_node_alive(ended_url: str) -> None:
     async with aiohttp.ClientSession() as http:
 

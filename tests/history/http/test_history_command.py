@@ -25,6 +25,7 @@ from raykeeper.errors import Misconfigured
 from raykeeper.history.environment import VARIABLES
 from raykeeper.history.flags import FLAGS
 from raykeeper.history.main import run
+from raykeeper.history.program import is_awaited
 from raykeeper.history.settings import GrafanaSettings, HistorySettings, HistoryStoreSettings
 from raykeeper.history.sources import read_settings
 from support.conditions import eventually
@@ -188,6 +189,25 @@ async def test_under_kuberays_name_a_warning_is_said_at_start(tmp_path: Path) ->
 def test_a_store_that_is_not_there_ends_the_server_at_its_start(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="there is no such folder on this machine"):
         run([f"--store=file://{tmp_path}/nowhere/store", "--bind=127.0.0.1:0", f"--cache-dir={tmp_path}/cache"], {})
+
+
+@pytest.mark.parametrize("path", ["/nonexistent-of-the-test", "/hme/user/x"])
+def test_a_slip_in_the_path_of_a_store_is_refused_with_or_without_a_terminal(path: str, tmp_path: Path) -> None:
+    assert [is_awaited(Path(path), in_terminal=is_there) for is_there in (True, False)] == [False, False]
+    with pytest.raises(Misconfigured, match="there is no such folder on this machine"):
+        run([f"--store=file://{path}", "--bind=127.0.0.1:0", f"--cache-dir={tmp_path}/cache"], {})
+
+
+def test_a_missing_folder_of_a_volume_is_waited_for_and_in_a_terminal_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_awaited(tmp_path / "store", in_terminal=False), "the service of a collector beside it may make it"
+    assert not is_awaited(tmp_path / "stroe", in_terminal=True), "whoever types it can make it"
+    monkeypatch.setattr(Path, "is_mount", lambda self: self == tmp_path)
+    assert is_awaited(tmp_path / "store", in_terminal=True), "a new shared volume"
+    assert not is_awaited(tmp_path / "missing" / "store", in_terminal=True)
+    (tmp_path / "file").touch()
+    assert not is_awaited(tmp_path / "file", in_terminal=False)
 
 
 async def test_a_folder_that_the_first_collector_will_make_is_waited_for(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ async def test_a_job_is_told_with_its_session_and_why_it_failed(scene: Scene) ->
                 "metadata": {"owner": "me"},
                 "outcome": "failed",
                 "failure": "step raised ZeroDivisionError: division by zero",
+                "is_doubtful": False,
                 "is_provisional": False,
                 "headline": {"text": "ZeroDivisionError: division by zero", "what": "task step", "where": "main.py:7"},
                 "failures": [{"fingerprint": "f1", "title": "ZeroDivisionError", "rule": "raised_exception"}],

@@ -197,7 +197,7 @@ async def test_two_jobs_stand_side_by_side(ingested_moments: Moments) -> None:
     assert "python job_fail.py" in words_of(page)
     differing = {(fact["topic"], fact["name"]) for fact in api.body["differing"]}
     assert "entrypoint: Entrypoint" not in page.text
-    assert {("entrypoint", "Entrypoint"), ("runtime env", "env_vars.MYVAR"), ("outcome", "Status")} <= differing
+    assert {("entrypoint", "Entrypoint"), ("env vars", "MYVAR"), ("outcome", "Status")} <= differing
     assert {fact["name"] for fact in api.body["same"]} >= {"Ray", "Python"}
     assert {failure["b"] for failure in api.body["failures"]} == {0}
     assert (itself.body["differing"], len(itself.body["failures"]) > 5) == ([], True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from raykeeper.history.curves.model import Curve, Curves
@@ -25,6 +26,18 @@ def test_a_curve_is_drawn_below_what_the_nodes_had_and_told_in_words() -> None:
     assert "One node was not measured." in drawn
     heights = [float(point.partition(",")[2]) for point in re.findall(r"[\d.]+,[\d.]+", drawn.partition("<svg")[2])]
     assert (min(heights), max(heights)) == (0, 100)
+
+
+def test_a_gap_in_the_measurements_is_a_gap_and_not_drawn_as_no_use() -> None:
+    drawn = curves_section(curves(CPU))
+    polygons = re.findall(r'<polygon points="([^"]*)"', drawn)
+    places = [[float(point.partition(",")[0]) for point in one.split()] for one in polygons]
+    assert [(min(one), max(one)) for one in places] == [(0, 333.3), (666.7, 1000)] * 2, "each layer, before and after"
+    assert "not measured where nothing is drawn" in drawn
+    whole = replace(CPU, mean=(1.0, 0.0, 3.0), min=(0.0, 0.0, 2.0), max=(2.0, 0.0, 4.0))
+    unbroken = curves_section(curves(whole))
+    assert unbroken.count("<polygon") == 2
+    assert "not measured" not in unbroken
 
 
 def test_bytes_are_told_in_units_that_people_use() -> None:

@@ -119,7 +119,8 @@ class FailedJobs:
         if entry.summary_written is None and await self._ended_before(entry, cutoff):
             self._settled.put(entry.id, None)
             return []
-        summary, is_over = await jobs_of_session(self._history, entry)
+        known = await jobs_of_session(self._history, entry)
+        summary, is_over = known.summary, known.is_over
         jobs = [job for job in summary.jobs if self._is_wanted(entry.id, job, outcomes, cutoff)] if summary else []
         if summary is not None and entry.summary_written is not None:
             if not jobs:

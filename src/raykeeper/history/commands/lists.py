@@ -28,6 +28,7 @@ from raykeeper.history.http.keeper_api.sessions import (
 )
 from raykeeper.history.query.history import History
 from raykeeper.history.report.model import Outcome
+from raykeeper.history.store.session_state import DOUBTFUL
 from raykeeper.history.text import counted
 from raykeeper.layout.keys import SessionId
 
@@ -48,6 +49,7 @@ _STYLES = {
     "with failures": "yellow",
     "stopped": "yellow",
     "running with failures": "yellow",
+    DOUBTFUL: "bold red",
 }
 _NEXT = (
     "Next: `raykeeper demo` runs a job and keeps its history, `raykeeper import` brings sessions from KubeRay's,\n"
@@ -209,7 +211,7 @@ def _job_rows(jobs: Sequence[ListedJob], now: datetime) -> Iterator[_Row]:
         parts = (str(session_of(job)), name_of(job))
         yield _Row(
             (
-                job.outcome,
+                DOUBTFUL if job.is_doubtful else job.outcome,
                 _ago(job.started_at, now),
                 _took(job.started_at, job.ended_at),
                 "/".join(filter(None, parts)),
@@ -228,7 +230,8 @@ def _session_rows(sessions: Sequence[ListedSession], now: datetime) -> Iterator[
     for one in sessions:
         owner = f"for {one.owner_kind} {one.owner_name}" if one.owner_name else ""
         took = _took(one.started_at, one.ended_at)
-        yield _Row((one.state.value, _ago(one.started_at, now), took, str(session_of(one))), owner)
+        state = DOUBTFUL if one.is_doubtful else one.state.value
+        yield _Row((state, _ago(one.started_at, now), took, str(session_of(one))), owner)
 
 
 def _table(rows: Sequence[_Row]) -> Iterator[Text]:

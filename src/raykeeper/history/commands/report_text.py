@@ -74,7 +74,8 @@ class ReportScreen:
         self._console.print(Text(text), soft_wrap=True)
 
     def _verdict(self, report: Report) -> None:
-        self._say(f"{verdict(report)}: {subject(report)}", _STYLES[report.outcome])
+        style = "bold red" if report.is_doubtful else _STYLES[report.outcome]
+        self._say(f"{verdict(report)}: {subject(report)}", style)
         if counts := attempts_in_words(report):
             self._say(counts, "dim")
 

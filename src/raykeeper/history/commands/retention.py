@@ -16,6 +16,7 @@ from raykeeper.clock import SystemClock
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.commands.report_text import harmless
 from raykeeper.history.retention.holds import hold, release
+from raykeeper.history.retention.leftovers import LeftoversFound
 from raykeeper.history.retention.plan import Removal, age_of
 from raykeeper.history.retention.sweeper import DryRun, Sweeper, SweepResult
 from raykeeper.history.retention_policy import RetentionPolicy, outcome_of, read_retention_policy
@@ -67,6 +68,8 @@ async def _dry_run(store: ObjectStore, policy: RetentionPolicy, say: Say, order:
     if shown > SHOWN_ROWS and not order.shows_all:
         say(f"… and {counted(shown - SHOWN_ROWS, 'more session')}; --all lists them")
     _say_totals(found, say)
+    if found.leftovers.objects:
+        say(f"would also remove {_leftovers_in_words(found.leftovers)}")
 
 
 def _row(removal: Removal, clock: SystemClock) -> str:
@@ -111,16 +114,26 @@ async def _apply(store: ObjectStore, policy: RetentionPolicy, say: Say) -> None:
         if not result.left_for_next:
             break
     say(f"removed {counted(total.removed, 'session')}, {size_text(total.bytes)}")
+    if total.leftovers.objects:
+        say(f"removed {_leftovers_in_words(total.leftovers)}")
     if total.withdrawn:
         say(f"{counted(total.withdrawn, 'session')} stayed: held, or written to meanwhile")
     if result.refused:
         say(f"{counted(result.refused, 'session')} could not be deleted whole: the store refuses; see the log")
 
 
+def _leftovers_in_words(found: LeftoversFound) -> str:
+    clusters, rayjobs = counted(found.clusters, "cluster"), counted(found.rayjobs, "RayJob")
+    return f"what is left of {clusters} and {rayjobs} without a session, {counted(found.objects, 'object')}"
+
+
 def _add(total: SweepResult, result: SweepResult) -> None:
     total.removed += result.removed
     total.bytes += result.bytes
     total.withdrawn += result.withdrawn
+    total.leftovers.clusters += result.leftovers.clusters
+    total.leftovers.rayjobs += result.leftovers.rayjobs
+    total.leftovers.objects += result.leftovers.objects
 
 
 class _Progress:

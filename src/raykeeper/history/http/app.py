@@ -33,7 +33,6 @@ from raykeeper.history.http.pages.dashboard import NO_DASHBOARD, DashboardFiles
 from raykeeper.history.http.pages.dashboard_bar import bar_of
 from raykeeper.history.http.pages.failed import HTML_ERRORS, page_missing, wants_page
 from raykeeper.history.http.pages.frame import with_account
-from raykeeper.history.http.pages.markup import EMPTY
 from raykeeper.history.http.pages.table import SESSION_PAGES, SITE_PAGES, SessionPage
 from raykeeper.history.http.ray_api.logs_job import tail_job_logs
 from raykeeper.history.http.ray_api.polled_passthrough import ROUTE as POLLED_ROUTE
@@ -117,7 +116,7 @@ def _by_path(whole: History, dashboard: DashboardFiles) -> Mount:
         if not path:
             await history.check_known(session_of_path(request))
         is_start = dashboard.is_start_page(path)
-        bar = await bar_of(history, session_of_path(request)) if is_start else EMPTY
+        bar = await bar_of(history, session_of_path(request)) if is_start else None
         response = dashboard.answer(path, request, bar)
         return page_missing(request) if response.status_code == 404 and wants_page(request) else response
 

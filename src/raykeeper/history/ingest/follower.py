@@ -28,13 +28,13 @@ from raykeeper.history.ingest.table_builder import GONE, IngestRequest, IngestTu
 from raykeeper.history.ingest.worker import Limits
 from raykeeper.history.store.disk_cache import DamagedFile, LocalCache
 from raykeeper.history.store.heartbeats import StoreClock
+from raykeeper.history.store.hours_to_list import HoursToList
 from raykeeper.history.store.records import find_answer
 from raykeeper.history.store.session_state import FINAL_AFTER
 from raykeeper.layout.keys import (
     EventSegmentKey,
     PolledKey,
     SessionId,
-    hour_of,
     log_indexes_prefix,
     manifest_key,
     manifests_prefix,
@@ -48,7 +48,7 @@ from raykeeper.layout.segments import OBJECT_LIMIT_BYTES
 from raykeeper.logs import Log
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
-from raykeeper.times import NS, from_ns, to_ns
+from raykeeper.times import from_ns, to_ns
 
 KEPT_FOR = timedelta(hours=1)
 """A replica that read an older manifest may still fetch its files; one that makes the next has put some."""
@@ -71,8 +71,8 @@ async def sweep_tables(
     return old
 
 
-RELIST_SECONDS = 600
-"""All hours are listed again after this; in between only the last ones, by each node's clock."""
+RELIST_SECONDS = 600.0
+"""All hours are listed again after this."""
 log = Log("raykeeper.history")
 
 
@@ -111,8 +111,7 @@ class SessionFollower:
         self._current: Manifest | None = None
         self._tables: tuple[Manifest, SessionTables] | None = None
         self._listed: dict[str, Segment] = {}
-        self._relisted_at: float | None = None
-        self._active: dict[str, tuple[float, str]] = {}
+        self._hours = HoursToList(self._clock, RELIST_SECONDS)
         self._sealed_ns: dict[str, int] = {}
 
     async def look(self) -> AsyncIterator[Session]:
@@ -180,24 +179,15 @@ class SessionFollower:
             self._tables = None
 
     async def _list_segments(self) -> None:
-        now = self._clock.steady()
-        prefix, after = EventSegmentKey.prefix(self.session), ""
-        if self._relisted_at is not None and now - self._relisted_at < RELIST_SECONDS:
-            after = prefix + self._oldest_active_hour(now)
-        else:
-            self._relisted_at = now
-        async for item in self._store.list(prefix, after=after):
+        prefix, first = EventSegmentKey.prefix(self.session), self._hours.first()
+        async for item in self._store.list(prefix, after=f"{prefix}{first}" if first else ""):
             key = parse_sealed_key(item.key)
             if isinstance(key, EventSegmentKey) and item.key not in self._listed:
                 # One that is too large is not read, and must not let the tables be planned for what it claims.
                 self._listed[item.key] = Segment(item.key, item.size if item.size <= OBJECT_LIMIT_BYTES else 0)
-                self._active[key.node_id] = (now, hour_of(key.sealed_ns))
+                self._hours.saw(key.node_id, key.sealed_ns)
                 self._sealed_ns[key.node_id] = max(key.sealed_ns, self._sealed_ns.get(key.node_id, 0))
-
-    def _oldest_active_hour(self, now: float) -> str:
-        """Nothing new is filed before this hour, by the clocks of the nodes that sent something lately."""
-        by_our_clock = hour_of(int((self._clock.now() - timedelta(hours=1)).timestamp()) * NS)
-        return min([by_our_clock, *(hour for seen, hour in self._active.values() if now - seen < RELIST_SECONDS)])
+        self._hours.listed()
 
     def _request(self, facts: SessionRecords, now: datetime) -> IngestRequest:
         """What is to be made; `now` is by the store's clock, as heartbeats are."""

@@ -54,7 +54,7 @@ async def _count(history: History) -> JobCounts:
 
     async def read(entry: CatalogEntry) -> SessionSummary | None:
         async with reads:
-            return (await jobs_of_session(history, entry))[0]
+            return (await jobs_of_session(history, entry)).summary
 
     found, after, looked_at = list[JobSummary](), None, 0
     while looked_at < MOST_SESSIONS:

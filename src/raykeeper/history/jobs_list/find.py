@@ -42,7 +42,8 @@ class JobOfSession:
 
     entry: CatalogEntry
     job: JobSummary
-    is_session_over: bool = True
+    is_session_doubtful: bool = False
+    """It counts as running, but its head missed a heartbeat."""
 
     @property
     def place(self) -> JobPlace:
@@ -264,15 +265,16 @@ async def _take_in(history: History, entries: Sequence[CatalogEntry], wanted: Jo
 
     async def read(entry: CatalogEntry) -> bool:
         async with reads:
-            summary, is_over = await jobs_of_session(history, entry)
+            known = await jobs_of_session(history, entry)
+            summary = known.summary
             tally.unread += summary is None
             if summary is not None:
                 tally.left_out += summary.left_out
-                found = (JobOfSession(entry, job, is_over) for job in summary.jobs)
+                found = (JobOfSession(entry, job, known.is_doubtful) for job in summary.jobs)
                 tally.jobs += filter(wanted.matches, found)
                 if len(tally.jobs) > 2 * wanted.limit + JOBS_LIMIT:
                     tally.jobs = _newest_left(tally.jobs, wanted)
-            return is_over and entry.summary_written is None
+            return known.is_over and entry.summary_written is None
 
     are_to_open = await asyncio.gather(*map(read, entries))
     tally.jobs = _newest_left(tally.jobs, wanted)
@@ -285,13 +287,24 @@ def _newest_left(jobs: Sequence[JobOfSession], wanted: JobsRequest) -> list[JobO
     return heapq.nlargest(wanted.limit + 1, left, key=_place_of)
 
 
-async def jobs_of_session(history: History, entry: CatalogEntry) -> tuple[SessionSummary | None, bool]:
-    """What is known of a session's jobs, and whether it is over."""
+@dataclass(frozen=True)
+class KnownJobs:
+    """What is known of a session's jobs without opening it."""
+
+    summary: SessionSummary | None
+    is_over: bool = True
+    """Whether the session is."""
+    is_doubtful: bool = False
+    """It counts as running, but its head missed a heartbeat."""
+
+
+async def jobs_of_session(history: History, entry: CatalogEntry) -> KnownJobs:
     if (summary := await history.catalog.summaries.find(entry)) is not None:
-        return summary, True
+        return KnownJobs(summary)
     life = listed_state(entry.end) if entry.end and entry.has_ended else await history.heartbeats.state(entry.id)
     is_over = life.state is not State.RUNNING
-    return await _polled_summary(history.catalog.store, entry.id, life.ended_at, is_over=is_over), is_over
+    polled = await _polled_summary(history.catalog.store, entry.id, life.ended_at, is_over=is_over)
+    return KnownJobs(polled, is_over, life.is_doubtful)
 
 
 def _worth_reading(

@@ -1,9 +1,6 @@
 """The indexes of a session's log packs: listed as they come, each read once, kept for the nodes somebody looks at.
 
 Many are read out of collected copies; what no copy has is read from the packs, and collected once its hour is over.
-
-A listing goes on from the hour before the newest pack; all is listed again now and then, because a node whose clock is
-wrong files its packs under another hour.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ from raykeeper.history.logs.collected import (
     NodeCollections,
     PackEnds,
 )
+from raykeeper.history.store.hours_to_list import HoursToList
 from raykeeper.layout.keys import LogPackKey, SessionId, hour_of, parse_sealed_key
 from raykeeper.layout.logindexes import CopiedIndex, copied_index
 from raykeeper.layout.logs import StoredLog, collect_logs, newest_by_path
@@ -30,11 +28,10 @@ from raykeeper.layout.packs import DamagedPack, PackIndex
 from raykeeper.logs import Log
 from raykeeper.storage.errors import ObjectMissing
 from raykeeper.storage.store import ObjectStore
-from raykeeper.times import NS, to_ns
+from raykeeper.times import to_ns
 
 _LISTING_SECONDS = 2.0  # collectors ship user output every 5 s, so nothing is missed by looking every 2 s
 _RELIST_SECONDS = 300.0
-_HOUR_NS = 3600 * NS
 _READ_AT_ONCE = 32  # 2 MB in all
 _FIRST_READ_AT_ONCE = 4  # until it is known that their indexes are small
 _LIGHT_ENTRIES = 5_000  # of an index, on average, that is small
@@ -108,11 +105,10 @@ class NodeLogs:
 
 @dataclass
 class _Listing:
+    hours: HoursToList
     packs: dict[str, dict[str, int]] = field(default_factory=dict)
     """Node id to pack keys with their sizes."""
-    newest_ns: int = 0
     listed_at: float = float("-inf")
-    all_listed_at: float = float("-inf")
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -161,7 +157,7 @@ class PackIndexes:
         await self._collecting.close()
 
     async def _listing(self, session: SessionId) -> _Listing:
-        listing = self._listings.setdefault(session, _Listing())
+        listing = self._listings.setdefault(session, _Listing(HoursToList(self._clock, _RELIST_SECONDS)))
         self._listings.move_to_end(session)
         async with listing.lock:
             now = self._clock.steady()
@@ -170,17 +166,17 @@ class PackIndexes:
         return listing
 
     async def _list_new(self, session: SessionId, listing: _Listing, now: float) -> None:
-        prefix, after = LogPackKey.prefix(session), ""
-        if now - listing.all_listed_at < _RELIST_SECONDS and listing.newest_ns:
-            after = LogPackKey.hour_prefix(session, hour_of(max(0, listing.newest_ns - _HOUR_NS)))
-        async for stat in self._store.list(prefix, after=after):
+        prefix, first = LogPackKey.prefix(session), listing.hours.first()
+        async for stat in self._store.list(prefix, after=f"{prefix}{first}" if first else ""):
             facts = parse_sealed_key(stat.key)
-            if isinstance(facts, LogPackKey):
-                listing.packs.setdefault(facts.node_id, {})[stat.key] = stat.size
-                listing.newest_ns = max(listing.newest_ns, facts.sealed_ns)
+            if not isinstance(facts, LogPackKey):
+                continue
+            packs = listing.packs.setdefault(facts.node_id, {})
+            if stat.key not in packs:
+                listing.hours.saw(facts.node_id, facts.sealed_ns)
+            packs[stat.key] = stat.size
+        listing.hours.listed()
         listing.listed_at = now
-        if not after:
-            listing.all_listed_at = now
 
     async def _read_new(self, packs: Mapping[str, int], node: NodeLogs) -> None:
         """Add what these packs hold, the newest first as long as there is room; collected copies before others."""

@@ -10,6 +10,7 @@ from typing import Literal, cast
 from raykeeper.history.errors import Unanswerable
 
 _CODE = re.compile(rb"\x1b\x5b[(\x30-\x39)\x3b]+\x6d")
+"""Ray's own pattern, which takes colours alone: what `filter_ansi_code` leaves is what Ray leaves."""
 _UNFINISHED = re.compile(rb"\x1b(?:\x5b[(\x30-\x39)\x3b]{0,30})?\Z")
 """The beginning of a code at the end of a piece; a longer one is no code that anybody writes."""
 

@@ -113,10 +113,8 @@ def _zeros(length: int) -> Iterator[bytes]:
     yield _ZEROS[:rest]
 
 
-_AHEAD_FRAMES, _AHEAD_BYTES = (
-    8,
-    2 << 20,
-)  # or one frame, if that is larger: fetched before they are asked for: hides the store's latency
+_AHEAD_FRAMES, _AHEAD_BYTES = 8, 2 << 20
+"""Fetched before they are asked for, which hides the store's latency: so much, or one frame that is larger."""
 _CACHE_BYTES = 32 << 20  # frames read a moment ago: a tail is looked for backwards, then sent forwards
 _MANY_PIECES = 5_000
 _IN_THREAD_BYTES = 256 * 1024  # decompressing more would be felt by other requests

@@ -27,6 +27,7 @@ async def facts_of(context: SessionContext) -> SessionFacts:
         cluster=session.id.cluster,
         session=session.id.session,
         state=session.state.state.value,
+        is_doubtful=session.state.is_doubtful,
         started_at=record.started_at if record else None,
         ended_at=session.ended_at,
         as_of=session.as_of,

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-Topic = Literal["outcome", "entrypoint", "runtime env", "versions", "resources"]
+Topic = Literal["outcome", "entrypoint", "arguments", "env vars", "packages", "runtime env", "versions", "resources"]
+Change = Literal["same", "added", "removed", "changed"]
+"""From the first run to the second."""
+FailureChange = Literal["same", "new", "gone", "more", "fewer"]
+Verdict = Literal["", "better", "worse"]
+"""Of the second run beside the first; empty where neither can be said."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,10 @@ class ComparedFact:
     name: str
     a: str
     b: str
-
-    @property
-    def differs(self) -> bool:
-        return self.a != self.b
+    change: Change = "same"
+    delta: str = ""
+    """By how much a number or a time differs, with its sign."""
+    verdict: Verdict = ""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,10 @@ class ComparedFunction:
     name: str
     a: FunctionRow | None
     b: FunctionRow | None
+    change: float | None = None
+    """Of the median time, as a share: 0.25 is a quarter slower. None where there is none to compare."""
+    verdict: Verdict = ""
+    """Of that change; empty for less than a twentieth."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +75,13 @@ class ComparedFailure:
     title: str
     a: int
     b: int
+    change: FailureChange = "same"
+    verdict: Verdict = ""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is the same and what differs in two runs."""
+    """What is the same and what differs in two runs. The first is the base: changes are from it to the second."""
 
     a: ComparedRun
     b: ComparedRun
@@ -215,6 +226,8 @@ class SessionFacts:
     cluster: str
     session: str
     state: SessionState
+    is_doubtful: bool
+    """It counts as running, but its head missed a heartbeat."""
     started_at: datetime | None
     ended_at: datetime | None
     as_of: datetime

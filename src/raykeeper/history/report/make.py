@@ -220,6 +220,7 @@ async def make_report(context: SessionContext, job: str | None = None) -> Report
         groups=tuple(replace(group, example=example_of(one.first)) for group, one in zip(groups, sets, strict=False)),
         jobs=scope.jobs,
         unknown=await _unknown(context, scope, facts),
+        is_doubtful=outcome.is_open and session.state.is_doubtful,
     )
     return masked_value(report)
 

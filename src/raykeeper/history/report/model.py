@@ -25,6 +25,11 @@ class Outcome(StrEnum):
     def is_well(self) -> bool:
         return self in (Outcome.OK, Outcome.RUNNING)
 
+    @property
+    def is_open(self) -> bool:
+        """At work."""
+        return self in (Outcome.RUNNING, Outcome.FAILING)
+
 
 class Confidence(StrEnum):
     """How sure a cause is, by the rule that found it."""
@@ -354,6 +359,8 @@ class Report:
     """The most frequent first."""
     jobs: tuple[JobOutcome, ...]
     unknown: tuple[Unknown, ...]
+    is_doubtful: bool = False
+    """It counts as running, but the head of its session missed a heartbeat."""
 
     @property
     def is_recovered(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from raykeeper.history.entities.job import script_name
 from raykeeper.history.report.model import Excerpt, Headline, LineKind, Outcome, Report, ShownLine
 from raykeeper.history.report.unstarted import NO_CLUSTER, NO_SESSION
+from raykeeper.history.store.session_state import DOUBTFUL
 from raykeeper.history.text import counted
 
 VERDICTS = {
@@ -17,6 +18,10 @@ VERDICTS = {
     Outcome.RUNNING: "running, nothing has failed so far",
     Outcome.FAILING: "running with failures",
 }
+_DOUBTED = {
+    Outcome.RUNNING: f"{DOUBTFUL}, nothing has failed so far",
+    Outcome.FAILING: f"{DOUBTFUL}, with failures",
+}
 _RECOVERED = "succeeded, every failure was recovered by a retry"
 _NOTHING_RAN = "nothing is recorded that could have failed"
 _JOBS_SHOWN = 5
@@ -25,7 +30,9 @@ _JOBS_SHOWN = 5
 def verdict(report: Report) -> str:
     if report.is_blank:
         return _NOTHING_RAN
-    return _RECOVERED if report.is_recovered else VERDICTS[report.outcome]
+    if report.is_recovered:
+        return _RECOVERED
+    return _DOUBTED[report.outcome] if report.is_doubtful else VERDICTS[report.outcome]
 
 
 def subject(report: Report) -> str:

@@ -19,6 +19,7 @@ from raykeeper.history.bounded import Bounded
 from raykeeper.history.retention.claims import Claims
 from raykeeper.history.retention.facts import Budget, Progress, SessionsKnown
 from raykeeper.history.retention.holds import held_sessions
+from raykeeper.history.retention.leftovers import Leftovers, LeftoversFound
 from raykeeper.history.retention.metrics import RetentionMetrics
 from raykeeper.history.retention.plan import Planner, Removal
 from raykeeper.history.retention.removal import Done, Remover, Step, UnderWay, removals_under_way
@@ -77,6 +78,8 @@ class SweepResult:
     """Sessions that are hidden, and of which the store lets nobody delete something."""
     bytes: int = 0
     late_objects: int = 0
+    leftovers: LeftoversFound = field(default_factory=LeftoversFound)
+    """Of clusters and RayJobs without a session."""
     left_for_next: int = 0
     """Sessions that go, and had to wait because too many are under way."""
     usage: Usage | None = None
@@ -106,6 +109,8 @@ class DryRun:
     """That there are."""
     removals: int = 0
     namespaces: dict[str, NamespacePlan] = field(default_factory=dict)
+    leftovers: LeftoversFound = field(default_factory=LeftoversFound)
+    """Of clusters and RayJobs without a session, as many as one sweep looks at."""
     usage: Usage | None = None
 
 
@@ -138,6 +143,7 @@ class Sweeper:
         self._may_go_on = may_go_on
         self._known = SessionsKnown(store, Heartbeats(store, clock, self._store_clock), self._store_clock)
         self._remover = Remover(store, clock, self._store_clock, policy, by, may_go_on)
+        self._leftovers = Leftovers(store, self._store_clock, policy, may_go_on)
 
     async def dry_run(self, each: Callable[[Removal], None], say: Progress = lambda _: None) -> DryRun:
         """Tell of each session that would go. Nothing is written but a probe of the store's clock."""
@@ -154,6 +160,7 @@ class Sweeper:
                     found.removals += 1
                     found.namespaces.setdefault(facts.namespace, NamespacePlan()).add(removal)
                     each(removal)
+        found.leftovers = await self._leftovers.sweep(may_write=False)
         found.usage = count.usage(self._clock.now())
         return found
 
@@ -163,6 +170,8 @@ class Sweeper:
         await self.go_on(result, say)
         await self._intend(result, say)
         await self._tend_records(result)
+        if self._may_go_on():
+            result.leftovers = await self._leftovers.sweep(may_write=True)
         return result
 
     async def go_on(self, result: SweepResult, say: Progress = lambda _: None) -> None:
@@ -389,7 +398,12 @@ class SweepLoop:
             if self._claims.is_ours:
                 self._next_at = self._clock.steady() + self._policy.interval.total_seconds()
                 self._metrics.last_success.set(datetime.now(UTC).timestamp())
-            told = {"removed": result.removed, "hidden": result.intended, "late_objects": result.late_objects}
+            told = {
+                "removed": result.removed,
+                "hidden": result.intended,
+                "late_objects": result.late_objects,
+                "leftover_objects": result.leftovers.objects,
+            }
             if any(told.values()):
                 log.info("swept", **told, waiting=result.waiting, left=result.left_for_next)
         self._failures = 0

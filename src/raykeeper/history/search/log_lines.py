@@ -6,11 +6,12 @@ Lines that are cut between two batches are put together here.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from raykeeper.history.bounded import Bounded
 from raykeeper.history.errors import InvalidQuery
 from raykeeper.history.logs.names import InvalidPattern
 from raykeeper.history.logs.reader import LogReader
@@ -89,8 +90,7 @@ class Joints:
     def __init__(self, reader: LogReader, matcher: Matcher) -> None:
         self._reader = reader
         self._matcher = matcher
-        self._kept: OrderedDict[tuple[str, int], bytes | None] = OrderedDict()
-        self._kept_bytes = 0
+        self._kept: Bounded[tuple[str, int], bytes | None] = Bounded(_KEPT_BYTES)
 
     async def hits(self, run: Run) -> list[Span]:
         """All hits that begin in the run, by their offsets in the file."""
@@ -128,16 +128,12 @@ class Joints:
         key = (run.stored.generation, run.end)
         if key not in self._kept:
             return await _read_rest(self._reader, run.stored, run.end)
-        rest = self._kept.pop(key)
-        self._kept_bytes -= len(rest or b"")
+        rest = self._kept.get(key)
+        self._kept.drop(key)
         return rest
 
     def _keep(self, run: Run, head: bytes | None) -> None:
-        key = (run.stored.generation, run.start)
-        self._kept_bytes += len(head or b"") - len(self._kept.pop(key, None) or b"")
-        self._kept[key] = head
-        while self._kept_bytes > _KEPT_BYTES:
-            self._kept_bytes -= len(self._kept.popitem(last=False)[1] or b"")
+        self._kept.put((run.stored.generation, run.start), head, len(head or b""))
 
 
 async def _read_rest(reader: LogReader, stored: StoredLog, start: int) -> bytes | None:

@@ -30,6 +30,8 @@ DEFAULT_INTERVAL_SECONDS = 30.0
 RAYLET_ENDED = "raylet ended"
 SILENT = "silent"
 """Reasons of ends that nobody wrote down in words."""
+DOUBTFUL = "running? no heartbeat"
+"""What people read in the place of "running" where that is doubted."""
 
 
 class State(StrEnum):
@@ -52,7 +54,12 @@ class SessionState:
     reason: str = ""
     """Why it ended, in the words of whoever wrote that down."""
     is_doubtful: bool = False
-    """It counts as running, but its head missed a heartbeat."""
+    """It counts as running, but its head missed a heartbeat: who says that it runs says this as well."""
+
+    @property
+    def words(self) -> str:
+        """What people read."""
+        return DOUBTFUL if self.is_doubtful else self.state.value
 
     @property
     def is_over(self) -> bool:

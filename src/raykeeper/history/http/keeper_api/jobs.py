@@ -74,6 +74,9 @@ class ListedJob(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, str]
     outcome: Annotated[str, Meta(description="That of its report; by its status where nothing failed in it.")]
     failure: Annotated[str, Meta(description="Why it failed, in one line; empty where it did not.")]
+    is_doubtful: Annotated[
+        bool, Meta(description="It counts as running, but the head of its session missed a heartbeat.")
+    ] = False
     is_provisional: Annotated[
         bool, Meta(description="There is no report yet: the outcome and that line are what the job itself says.")
     ]
@@ -133,13 +136,13 @@ async def jobs_found(history: History, query: JobsQuery) -> FoundJobs:
 
 async def session_jobs(context: SessionContext) -> tuple[ListedJob, ...]:
     """Every job of a session, in the words of the list of all jobs."""
-    session = context.session.id
-    return tuple(_listed_job(session, job) for job in await context.remembered("jobs", lambda: job_summaries(context)))
+    session, jobs = context.session, await context.remembered("jobs", lambda: job_summaries(context))
+    return tuple(_listed_job(session.id, job, is_silent=session.state.is_doubtful) for job in jobs)
 
 
 def jobs_answer(found: FoundJobs) -> JobsAnswer:
     return JobsAnswer(
-        jobs=tuple(_listed_job(one.entry.id, one.job) for one in found.jobs),
+        jobs=tuple(_listed_job(one.entry.id, one.job, is_silent=one.is_session_doubtful) for one in found.jobs),
         next=str(found.next_place) if found.next_place else None,
         unread=found.unread,
         left_out=found.left_out,
@@ -147,8 +150,8 @@ def jobs_answer(found: FoundJobs) -> JobsAnswer:
     )
 
 
-def _listed_job(session: SessionId, job: JobSummary) -> ListedJob:
-    """Summaries hold what users wrote; it is masked whenever it is served."""
+def _listed_job(session: SessionId, job: JobSummary, *, is_silent: bool) -> ListedJob:
+    """Summaries hold what users wrote; it is masked whenever it is served. `is_silent`: the head of its session is."""
     return ListedJob(
         namespace=session.namespace,
         cluster=session.cluster,
@@ -161,6 +164,7 @@ def _listed_job(session: SessionId, job: JobSummary) -> ListedJob:
         entrypoint=masked_text(job.entrypoint),
         metadata=masked_value(dict(job.metadata)),
         outcome=job.outcome,
+        is_doubtful=is_silent and job.outcome in OUTCOMES["running"],
         failure=masked_text(job.failure),
         is_provisional=job.is_provisional,
         headline=masked_value(job.headline),

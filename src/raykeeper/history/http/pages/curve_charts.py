@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from raykeeper.history.curves.model import Curve, Curves, Numbers
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
@@ -44,9 +45,10 @@ def _figure(curve: Curve, scale: Scale) -> Html:
     known = [value for value in curve.mean if value is not None]
     mean = sum(known) / len(known) if known else 0.0
     had = f" of {_amount(total, curve.unit)}" if total else ""
-    told = f"mean {_amount(mean, curve.unit)}, peak {_amount(peak, curve.unit)}{had}"
+    gaps = "; not measured where nothing is drawn" if len(known) < len(curve.mean) else ""
+    told = f"mean {_amount(mean, curve.unit)}, peak {_amount(peak, curve.unit)}{had}{gaps}"
     top = max(peak, total) or 1.0
-    shapes = (_area(curve.max, top, "quiet"), _area(curve.mean, top, "busy"))
+    shapes = (*_areas(curve.max, top, "quiet"), *_areas(curve.mean, top, "busy"))
     drawn = tag(
         "svg",
         *shapes,
@@ -59,14 +61,19 @@ def _figure(curve: Curve, scale: Scale) -> Html:
     return tag("figure", tag("figcaption", tag("strong", title), " ", quiet(told)), drawn, axis(scale))
 
 
-def _area(values: Numbers, top: float, tone: str) -> Html:
-    """Steps, because each value holds for a part of the time; what nobody knows is at the bottom."""
+def _areas(values: Numbers, top: float, tone: str) -> Iterator[Html]:
+    """Steps, because each value holds for a part of the time. What nobody measured is a gap, which is not no use."""
     width = _WIDTH / max(1, len(values))
-    points = [f"0,{_HEIGHT}"]
-    for part, value in enumerate(values):
-        height = f"{_HEIGHT * (1 - min(1.0, (value or 0.0) / top)):.4g}"
-        points += [f"{part * width:.4g},{height}", f"{(part + 1) * width:.4g},{height}"]
-    return tag("polygon", points=" ".join([*points, f"{_WIDTH},{_HEIGHT}"]), class_=tone)
+    for is_known, group in groupby(enumerate(values), key=lambda part: part[1] is not None):
+        if not is_known:
+            continue
+        parts = [(place, value or 0.0) for place, value in group]
+        begin, end = parts[0][0] * width, (parts[-1][0] + 1) * width
+        steps = [f"{begin:.4g},{_HEIGHT}"]
+        for place, value in parts:
+            height = f"{_HEIGHT * (1 - min(1.0, value / top)):.4g}"
+            steps += [f"{place * width:.4g},{height}", f"{(place + 1) * width:.4g},{height}"]
+        yield tag("polygon", points=" ".join([*steps, f"{end:.4g},{_HEIGHT}"]), class_=tone)
 
 
 def _most(values: Iterable[float | None]) -> float:

@@ -14,9 +14,9 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 
-from raykeeper.history.http.pages.dashboard_bar import with_bar
+from raykeeper.history.http.pages.dashboard_bar import Bar, with_bar
 from raykeeper.history.http.pages.frame import page_response
-from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
+from raykeeper.history.http.pages.markup import join, tag
 from raykeeper.history.http.responses import not_found_response
 
 INDEX = "index.html"
@@ -48,7 +48,7 @@ class DashboardFiles:
     def is_start_page(self, path: str) -> bool:
         return (path or INDEX) == INDEX and self.is_there
 
-    def answer(self, path: str, request: Request, bar: Html = EMPTY) -> Response:
+    def answer(self, path: str, request: Request, bar: Bar | None = None) -> Response:
         """The file of that name. `If-None-Match` is honoured, so that a page is loaded once.
 
         `bar` is put into the start page.

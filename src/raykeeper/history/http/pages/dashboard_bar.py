@@ -7,6 +7,8 @@ is ours.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from datetime import datetime
 
 from raykeeper.errors import RaykeeperError
 from raykeeper.history.http.pages.assets import asset_path
@@ -23,43 +25,54 @@ BEGIN, END = "<!--raykeeper-->", "<!--/raykeeper-->"
 _HEAD, _BODY = "</head>", "<body>"
 _WHY_CHARS = 160
 _WAIT_SECONDS = 2.0  # a store that is slow must not keep Ray's own page away
-_STATES = {State.RUNNING: "running", State.ENDED: "ended", State.CRASHED: "crashed", State.UNKNOWN: "state unknown"}
 
 
-def with_bar(page: str, bar: Html) -> str:
+@dataclass(frozen=True)
+class Bar:
+    """What is put into Ray's start page."""
+
+    shown: Html
+    ended_at: datetime | None = None
+    """When the session ended: to Ray's page that is now, because it counts durations until now."""
+
+
+def with_bar(page: str, bar: Bar) -> str:
     """The start page with the bar in it; one of another shape stays as it is."""
     if _HEAD not in page or _BODY not in page:
         return page
+    ended_ms = None if bar.ended_at is None else int(bar.ended_at.timestamp() * 1000)
     # The script comes first: it must see the requests of Ray's page from the first one on.
     ours = join(
         [
-            tag("script", src=asset_path("dashboard-bar.js")),
+            tag("script", src=asset_path("dashboard-bar.js"), data_ended_ms=ended_ms),
             tag("link", rel="stylesheet", href=asset_path("dashboard-bar.css")),
         ]
     )
     head, _, rest = page.partition("<head>")
     page = f"{head}<head>{BEGIN}{ours}{END}{rest}"
-    return page.replace(_BODY, f"{_BODY}{BEGIN}{bar}{END}", 1)
+    return page.replace(_BODY, f"{_BODY}{BEGIN}{bar.shown}{END}", 1)
 
 
-async def bar_of(history: History, session: SessionId) -> Html:
+async def bar_of(history: History, session: SessionId) -> Bar:
     """What is known of the session without opening it: its page must be there at once."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             entry = await history.catalog.find(session)
             summary = await history.catalog.summaries.find(entry) if entry else None
             is_listed = entry is not None and entry.end is not None and entry.has_ended
-            life = listed_state(entry.end) if entry and entry.end and is_listed else None
-            return bar(session, life or await history.heartbeats.state(session), summary)
+            listed = listed_state(entry.end) if entry and entry.end and is_listed else None
+            life = listed or await history.heartbeats.state(session)
+            return Bar(bar(session, life, summary), life.ended_at)
     except (TimeoutError, RaykeeperError):
-        return bar(session, None, None)
+        return Bar(bar(session, None, None))
 
 
 def bar(session: SessionId, life: SessionState | None, summary: SessionSummary | None) -> Html:
     """Pure."""
     state = EMPTY
     if life is not None:
-        state = tag("span", _STATES[life.state], " " if life.ended_at else "", moment(life.ended_at), class_="rk-state")
+        words = "state unknown" if life.state is State.UNKNOWN else life.words
+        state = tag("span", words, " " if life.ended_at else "", moment(life.ended_at), class_="rk-state")
     links = [
         tag("a", "Job", href="/jobs", id="rk-job", hidden=True, data_session=session_path(session)),
         tag("a", "Session", href=overview_path(session)),

@@ -227,7 +227,7 @@ def _row(job: ListedJob, now: datetime) -> Html:
     name = job.submission_id or job.job_id or ""
     return tag(
         "tr",
-        tag("td", outcome_badge(job.outcome), class_="outcome"),
+        tag("td", outcome_badge(job.outcome, is_doubtful=job.is_doubtful), class_="outcome"),
         tag("th", _title(job, session, name), scope="row", class_="what"),
         tag("td", _why(job, session, name), class_="why"),
         tag("td", task_bar(job.tasks), class_="tasks"),

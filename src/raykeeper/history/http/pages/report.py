@@ -46,6 +46,8 @@ from raykeeper.history.report.model import (
 from raykeeper.history.report.shape import how_often
 from raykeeper.history.report.unknowns import NOTHING_SEALED
 from raykeeper.history.report.unstarted import NO_SESSION
+from raykeeper.history.report.words import verdict
+from raykeeper.history.store.session_state import DOUBTFUL
 from raykeeper.history.text import counted, end_of
 from raykeeper.history.urls import job_path, overview_path, report_path, session_path
 from raykeeper.layout.keys import SessionId
@@ -82,7 +84,19 @@ def why_failed(report: Report) -> Html:
 
 
 def outcome_badge(report: Report) -> Html:
-    return badge("nothing is recorded") if report.is_blank else badge(report.outcome.value, _TONES[report.outcome])
+    if report.is_blank:
+        return badge("nothing is recorded")
+    return badge(DOUBTFUL if report.is_doubtful else report.outcome.value, _tone(report))
+
+
+def _tone(report: Report) -> Tone:
+    if report.is_blank:
+        return "quiet"
+    return "bad" if report.is_doubtful else _TONES[report.outcome]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _answer(report: Report, heading: str, excerpts: Iterable[Excerpt]) -> Html:
@@ -141,17 +155,7 @@ def _group_row(group: FailureGroup, path: str) -> tuple[str, ...]:
     )
 
 
-_VERDICTS: dict[Outcome, tuple[str, Tone]] = {
-    Outcome.OK: ("Nothing failed.", "good"),
-    Outcome.FAILED: ("Failed.", "bad"),
-    Outcome.WITH_FAILURES: ("Succeeded with failures.", "warn"),
-    Outcome.STOPPED: ("Stopped by its user.", "warn"),
-    Outcome.RUNNING: ("Running; nothing has failed so far.", "busy"),
-    Outcome.FAILING: ("Running with failures.", "warn"),
-}
 _JOB_HEADERS = ("Job", "Status", "Started", "Ended", "Exit code")
-_RECOVERED = "Succeeded: every failure was recovered by a retry."
-_NOTHING_RAN = "Nothing is recorded that could have failed."
 _NOT_YET = "Not started so far; nothing has failed."
 _MESSAGE_CHARS = 6000  # fifty groups stay a page of some 200 kB
 
@@ -188,14 +192,13 @@ def _session(report: Report) -> SessionId:
 
 
 def _verdict(report: Report) -> Html:
-    words, tone = _VERDICTS[report.outcome]
-    words = _RECOVERED if report.is_recovered else words
+    words = _sentence(verdict(report))
     as_of = moment(report.as_of) if report.as_of > NOTHING_SEALED else "no event has arrived"
     about = [("Cluster", f"{report.namespace} / {report.cluster}"), ("As of", as_of)]
     if report.session == NO_SESSION:
-        said = badge(_NOT_YET if report.outcome is Outcome.RUNNING else words, tone)
+        said = badge(_NOT_YET if report.outcome is Outcome.RUNNING else words, _tone(report))
     else:
-        said = badge(_NOTHING_RAN, "quiet") if report.is_blank else join([badge(words, tone), _attempts(report.counts)])
+        said = join([badge(words, _tone(report)), EMPTY if report.is_blank else _attempts(report.counts)])
         about.append(("Links", _elsewhere(report)))
     return join([tag("p", said, " ", copy_button("Copy link")), facts(about)])
 

@@ -12,8 +12,6 @@ from raykeeper.history.http.pages.report import REPORT_STYLES, why_failed
 from raykeeper.history.http.pages.task_tables import functions_section, resources_section, tasks_section
 from raykeeper.history.http.pages.timeline_svg import Scale, Series, axis, chart, lanes
 from raykeeper.history.http.pages.widgets import (
-    Tone,
-    badge,
     duration,
     facts,
     link,
@@ -21,6 +19,7 @@ from raykeeper.history.http.pages.widgets import (
     note,
     nothing,
     quiet,
+    state_badge,
     status_badge,
     table,
 )
@@ -36,6 +35,7 @@ from raykeeper.history.overview.model import (
     Span,
 )
 from raykeeper.history.report.model import Report
+from raykeeper.history.store.session_state import State
 from raykeeper.history.urls import (
     compare_path,
     job_path,
@@ -46,7 +46,6 @@ from raykeeper.history.urls import (
 )
 from raykeeper.layout.keys import SessionId
 
-_TONES: dict[str, Tone] = {"running": "busy", "ended": "quiet", "crashed": "bad", "unknown": "quiet"}
 _JOB_HEADERS = ("Job", "Status", "Started", "Took", "Why")
 _REFRESH_SECONDS = 3
 _LONG_AGO = datetime(1971, 1, 1, tzinfo=UTC)  # nothing was sealed yet: "as of" is 1970
@@ -102,7 +101,7 @@ def _session_facts(about: SessionFacts, *more: Html) -> Html:
     links = [link("Ray dashboard", session_path(session)), link("Why it failed", report_path(session)), *more]
     return facts(
         [
-            ("State", badge(about.state, _TONES[about.state])),
+            ("State", state_badge(State(about.state), is_doubtful=about.is_doubtful)),
             ("Started", moment(about.started_at)),
             ("Ended", moment(about.ended_at)),
             ("Lasted", lasted),

@@ -8,7 +8,7 @@ from typing import Literal
 
 from raykeeper.history.http.pages.markup import EMPTY, Html, join, tag
 from raykeeper.history.report.model import Outcome
-from raykeeper.history.store.session_state import State
+from raykeeper.history.store.session_state import DOUBTFUL, State
 from raykeeper.history.text import ago_in_words, length_in_words
 
 Tone = Literal["good", "bad", "warn", "busy", "quiet"]
@@ -66,7 +66,7 @@ def badge(words: str, tone: Tone = "quiet") -> Html:
 
 def state_badge(state: State, *, is_doubtful: bool = False) -> Html:
     """Whether a session runs, ended or crashed."""
-    return badge("running? no heartbeat", "bad") if is_doubtful else badge(state.value, _STATES[state])
+    return badge(DOUBTFUL, "bad") if is_doubtful else badge(state.value, _STATES[state])
 
 
 def status_badge(status: str) -> Html:
@@ -84,8 +84,10 @@ _OUTCOMES: dict[str, tuple[str, Tone]] = {
 }
 
 
-def outcome_badge(outcome: str) -> Html:
+def outcome_badge(outcome: str, *, is_doubtful: bool = False) -> Html:
     """How a job or a session went."""
+    if is_doubtful:
+        return badge(DOUBTFUL, "bad")
     words, tone = _OUTCOMES.get(outcome, ("Not read yet", "quiet"))
     return badge(words, tone)
 

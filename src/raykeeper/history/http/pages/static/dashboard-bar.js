@@ -1,6 +1,14 @@
 // Runs before Ray's own script. The bar's "Job" leads to the job that is looked at, and Ray's page says what it asks for:
 // its Logs tab leaves out nodes that are dead, and its Cluster tab calls every worker alive, which is wrong in the past.
 (() => {
+  // Ray's page counts durations until `new Date()`: of a session that is over that is its end. `Date.now()` goes on, because timers
+  // and delays rest on it.
+  const ended = Number(document.currentScript?.dataset.endedMs);
+  if (ended) {
+    window.Date = new Proxy(Date, {
+      construct: (target, values, made) => Reflect.construct(target, values.length ? values : [ended], made),
+    });
+  }
   const route = () => location.hash.replace(/^#/, "");
   const purpose = () => (/^\/logs/.test(route()) ? "logs" : /^\/cluster\/?$/.test(route()) ? "cluster" : "");
   const isAboutNodes = (url) => /(^|\/)nodes(\?view=summary$|\/[0-9a-f]+$)/.test(url);
