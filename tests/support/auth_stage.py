@@ -54,12 +54,7 @@ class Stage:
         return self.plane.token(self.team, account)
 
     def make(self, plural: str, namespace: str, name: str) -> None:
-        """An object of this API, where there is none yet."""
-        try:
-            self.plane.admin.post(place_of(plural, namespace), an_object(plural, name))
-        except Refused as refusal:
-            if refusal.status != HTTPStatus.CONFLICT:
-                raise
+        make_object(self.plane, plural, namespace, name)
 
     def has(self, plural: str, namespace: str, name: str) -> bool:
         return self.plane.admin.answers(f"{place_of(plural, namespace)}/{name}")
@@ -138,14 +133,26 @@ def an_object(plural: str, name: str) -> Json:
     return {"apiVersion": "ray.io/v1", "kind": RAY_KINDS[plural], "metadata": metadata, "spec": specs[plural]}
 
 
+def make_object(plane: ControlPlane, plural: str, namespace: str, name: str) -> None:
+    """An object of this API, where there is none yet."""
+    try:
+        plane.admin.post(place_of(plural, namespace), an_object(plural, name))
+    except Refused as refusal:
+        if refusal.status != HTTPStatus.CONFLICT:
+            raise
+
+
+def make_standing(plane: ControlPlane, namespace: str) -> None:
+    """An object of every kind; the RayCluster is ready, so that its head is asked."""
+    for plural in (TEMPLATES, *RAY_KINDS):
+        make_object(plane, plural, namespace, STANDING)
+    plane.admin.patch(f"{place_of('rayclusters', namespace)}/{STANDING}/status", {"status": {"state": "ready"}})
+
+
 def _prepare(plane: ControlPlane, team: str, other: str, mark: str) -> None:
     for namespace in (team, other):
         make_namespace(plane, namespace)
-        for plural in (TEMPLATES, *RAY_KINDS):
-            plane.admin.post(place_of(plural, namespace), an_object(plural, STANDING))
-        # Of the RayCluster, so that its head is asked.
-        cluster = f"{place_of('rayclusters', namespace)}/{STANDING}"
-        plane.admin.patch(f"{cluster}/status", {"status": {"state": "ready"}})
+        make_standing(plane, namespace)
     for name in ("apiserver", *PEOPLE):
         make_account(plane, team, name)
     readers = [service_account(team, "reader"), user("oidc:reader")]
