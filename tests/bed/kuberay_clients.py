@@ -35,5 +35,5 @@ def run_their_tests(file: Path, sources: Path, kubeconfig: Path, *, only: str = 
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment, timeout=900, check=False)
     found = re.findall(rf"def (test_\w*{only}\w*)\(", file.read_text())
     expected = f"{found.count(broken)} failed, {len(found) - 1} passed" if broken else f"{len(found)} passed"
-    if expected.removesuffix(", 0 passed") not in done.stdout or (broken and f"::{broken} " not in done.stdout):
+    if expected.removesuffix(", 0 passed") not in done.stdout or (broken and f"::{broken}" not in done.stdout):
         raise BedError(f"tests of {file.name}, expected {expected}:\n{done.stdout}\n{done.stderr}")

@@ -66,7 +66,7 @@ class Stage:
         return {"Authorization": f"Bearer {self.token(person)}"}
 
     @contextmanager
-    def server(self, mode: str, **variables: str) -> Iterator[ApiProcess]:
+    def server(self, mode: str) -> Iterator[ApiProcess]:
         flags = {
             "passthrough": ["--auth=passthrough"],
             "kubernetes": ["--auth=kubernetes"],
@@ -75,7 +75,7 @@ class Stage:
             "oidc, impersonating": ["--auth=oidc", "--impersonate", *self._oidc()],
             "token": ["--auth=token", f"--auth-token-file={self._tokens()}"],
         }[mode]
-        with api_server_on(self.plane, self.folder, *flags, kubeconfig=self.kubeconfig, **variables) as server:
+        with api_server_on(self.plane, self.folder, *flags, kubeconfig=self.kubeconfig) as server:
             yield server
 
     def _oidc(self) -> list[str]:
