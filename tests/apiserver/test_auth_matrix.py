@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import http.client
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bed.control_plane import ControlPlane
-from bed.daemons import LOOPBACK
-from bed.fixtures import make_namespace, remove_namespace
-from support.api_access import (
-    HEADS,
-    READ,
-    SERVER,
-    WRITE,
-    Outcome,
-    call,
-    grant,
-    grant_everywhere,
-    group,
-    make_account,
-    revoke_everywhere,
-    service_account,
-    user,
+from support.api_access import Outcome, call
+from support.api_processes import ApiProcess
+from support.auth_stage import (
+    CONTENT,
+    MODES,
+    OWN_TOKEN,
+    PEOPLE,
+    STANDING,
+    TEAM_TOKEN,
+    Stage,
+    a_stage,
+    is_allowed,
 )
-from support.api_processes import ApiProcess, api_server_on
-from support.identity_providers import CLIENT, ScriptedProvider, a_provider_in_a_thread
 
 TEMPLATES, CLUSTERS = "proto.ComputeTemplateService", "proto.ClusterService"
+JOBS, SERVICES = "proto.RayJobService", "proto.RayServeService"
 SUBMISSIONS = "proto.RayJobSubmissionService"
-OWN_TOKEN, TEAM_TOKEN = "the-servers-own-token", "a-token-for-one-team"
-CONTENT = "content.example/of-a-template"
-"""What only those may see who may read it."""
 PROTOCOLS = ("grpc", "http")
-ALLOWED = frozenset({"OK", "NOT_FOUND", "UNKNOWN"})
-"""Codes of calls that got as far as the object; none of ours is there, or somebody else made it."""
+DOOMED = "doomed"
 
 
 @dataclass(frozen=True)
@@ -51,16 +39,18 @@ class Deed:
     request: Callable[[str], dict[str, Any]]
     writes: bool = False
     everywhere: bool = False
-    outcomes: frozenset[str] = ALLOWED
+    outcomes: frozenset[str] = frozenset({"OK"})
     """What comes of it for those who may."""
+    removes: str = ""
+    """The kind of the object that is gone afterwards, and there before."""
 
 
 def a_submission(namespace: str) -> dict[str, Any]:
-    return {"namespace": namespace, "clustername": "standing", "jobsubmission": {"entrypoint": "true"}}
+    return {"namespace": namespace, "clustername": STANDING, "jobsubmission": {"entrypoint": "true"}}
 
 
 def of_a_submission(namespace: str) -> dict[str, Any]:
-    return {"namespace": namespace, "clustername": "standing", "submissionid": "missing"}
+    return {"namespace": namespace, "clustername": STANDING, "submissionid": "missing"}
 
 
 def a_template(namespace: str) -> dict[str, Any]:
@@ -68,29 +58,79 @@ def a_template(namespace: str) -> dict[str, Any]:
     return {"namespace": namespace, "computeTemplate": {"name": name, "namespace": namespace, "cpu": 1, "memory": 1}}
 
 
+def a_cluster_spec() -> dict[str, Any]:
+    return {"headGroupSpec": {"computeTemplate": STANDING, "rayStartParams": {"a": "b"}}}
+
+
 def a_cluster(namespace: str) -> dict[str, Any]:
-    head = {"computeTemplate": "standing", "rayStartParams": {"a": "b"}}
-    spec = {"headGroupSpec": head}
-    name = f"c-{uuid.uuid4().hex[:8]}"
-    return {
-        "namespace": namespace,
-        "cluster": {"name": name, "namespace": namespace, "user": "u", "clusterSpec": spec},
-    }
+    return {"namespace": namespace, "cluster": named(namespace, clusterSpec=a_cluster_spec())}
 
 
+def a_job(namespace: str) -> dict[str, Any]:
+    return {"namespace": namespace, "job": named(namespace, entrypoint="true", clusterSpec=a_cluster_spec())}
+
+
+def a_service(namespace: str) -> dict[str, Any]:
+    config = "applications: []"
+    return {"namespace": namespace, "service": named(namespace, serveConfigV2=config, clusterSpec=a_cluster_spec())}
+
+
+def a_replacement(namespace: str) -> dict[str, Any]:
+    request = a_service(namespace)
+    request["service"]["name"] = STANDING
+    return {**request, "name": STANDING}
+
+
+def named(namespace: str, **fields: Any) -> dict[str, Any]:
+    """An object with a name that nobody has yet."""
+    return {"name": f"o-{uuid.uuid4().hex[:8]}", "namespace": namespace, "user": "u", **fields}
+
+
+def one(name: str) -> Callable[[str], dict[str, Any]]:
+    return lambda namespace: {"namespace": namespace, "name": name}
+
+
+def all_of(namespace: str) -> dict[str, Any]:
+    return {"namespace": namespace}
+
+
+def nothing(_: str) -> dict[str, Any]:
+    return {}
+
+
+READ_TEMPLATE = Deed(f"{TEMPLATES}.GetComputeTemplate", one(STANDING))
+LIST_TEMPLATES = Deed(f"{TEMPLATES}.ListComputeTemplates", all_of)
+LIST_ALL_TEMPLATES = Deed(f"{TEMPLATES}.ListAllComputeTemplates", nothing, everywhere=True)
 DEEDS = [
-    Deed(f"{TEMPLATES}.GetComputeTemplate", lambda namespace: {"namespace": namespace, "name": "standing"}),
-    Deed(f"{TEMPLATES}.ListComputeTemplates", lambda namespace: {"namespace": namespace}),
+    READ_TEMPLATE,
+    LIST_TEMPLATES,
+    LIST_ALL_TEMPLATES,
     Deed(f"{TEMPLATES}.CreateComputeTemplate", a_template, writes=True),
-    Deed(f"{TEMPLATES}.ListAllComputeTemplates", lambda _: {}, everywhere=True),
-    Deed(f"{CLUSTERS}.GetCluster", lambda namespace: {"namespace": namespace, "name": "missing"}),
-    Deed(f"{CLUSTERS}.ListCluster", lambda namespace: {"namespace": namespace}),
+    Deed(f"{TEMPLATES}.DeleteComputeTemplate", one(DOOMED), writes=True, removes="configmaps"),
+    Deed(f"{CLUSTERS}.GetCluster", one(STANDING)),
+    Deed(f"{CLUSTERS}.GetCluster", one("missing"), outcomes=frozenset({"NOT_FOUND"})),
+    Deed(f"{CLUSTERS}.ListCluster", all_of),
+    Deed(f"{CLUSTERS}.ListAllClusters", nothing, everywhere=True),
     Deed(f"{CLUSTERS}.CreateCluster", a_cluster, writes=True),
-    Deed(f"{CLUSTERS}.ListAllClusters", lambda _: {}, everywhere=True),
+    Deed(f"{CLUSTERS}.DeleteCluster", one(DOOMED), writes=True, removes="rayclusters"),
+    Deed(f"{JOBS}.GetRayJob", one(STANDING)),
+    Deed(f"{JOBS}.ListRayJobs", all_of),
+    Deed(f"{JOBS}.ListAllRayJobs", nothing, everywhere=True),
+    Deed(f"{JOBS}.CreateRayJob", a_job, writes=True),
+    Deed(f"{JOBS}.DeleteRayJob", one(DOOMED), writes=True, removes="rayjobs"),
+    Deed(f"{SERVICES}.GetRayService", one(STANDING)),
+    Deed(f"{SERVICES}.ListRayServices", all_of),
+    Deed(f"{SERVICES}.ListAllRayServices", nothing, everywhere=True),
+    Deed(f"{SERVICES}.CreateRayService", a_service, writes=True),
+    Deed(f"{SERVICES}.UpdateRayService", a_replacement, writes=True),
+    Deed(f"{SERVICES}.DeleteRayService", one(DOOMED), writes=True, removes="rayservices"),
     *(
         Deed(f"{SUBMISSIONS}.{name}", request, writes=True, outcomes=frozenset({"UNAVAILABLE"}))
         for name, request in (
             ("SubmitRayJob", a_submission),
+            ("GetJobDetails", of_a_submission),
+            ("GetJobLog", of_a_submission),
+            ("ListJobDetails", lambda namespace: {"namespace": namespace, "clustername": STANDING}),
             ("StopRayJob", of_a_submission),
             ("DeleteRayJob", of_a_submission),
         )
@@ -99,64 +139,10 @@ DEEDS = [
 """The last ones ask a head that is not there, and need more than the right to read its RayCluster."""
 
 
-@dataclass
-class Stage:
-    """Two namespaces, people in the first, and a server that may do everything in both."""
-
-    plane: ControlPlane
-    team: str
-    other: str
-    kubeconfig: Path
-    provider: ScriptedProvider
-    folder: Path
-
-    def token(self, account: str) -> str:
-        return self.plane.token(self.team, account)
-
-    def headers(self, mode: str, person: str) -> dict[str, str]:
-        """What a person shows to a server of this mode."""
-        if mode.startswith("oidc"):
-            return {"Authorization": f"Bearer {self.provider.token(sub=person, groups=[f'{person}s'])}"}
-        return {"Authorization": f"Bearer {self.token(person)}"}
-
-    @contextmanager
-    def server(self, mode: str, **variables: str) -> Iterator[ApiProcess]:
-        flags = {
-            "passthrough": ["--auth=passthrough"],
-            "kubernetes": ["--auth=kubernetes"],
-            "kubernetes, impersonating": ["--auth=kubernetes", "--impersonate"],
-            "oidc": ["--auth=oidc", *self._oidc()],
-            "oidc, impersonating": ["--auth=oidc", "--impersonate", *self._oidc()],
-            "token": ["--auth=token", f"--auth-token-file={self._tokens()}"],
-        }[mode]
-        with api_server_on(self.plane, self.folder, *flags, kubeconfig=self.kubeconfig, **variables) as server:
-            yield server
-
-    def _oidc(self) -> list[str]:
-        return [
-            f"--oidc-issuer-url={self.provider.url}",
-            f"--oidc-client-id={CLIENT}",
-            *("--oidc-username-prefix=oidc:", "--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:"),
-        ]
-
-    def _tokens(self) -> Path:
-        file = self.folder / "tokens"
-        file.write_text(f"{OWN_TOKEN}\n{TEAM_TOKEN} {self.team}\n")
-        return file
-
-
 @pytest.fixture(scope="module")
 def stage(ray_crds: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    mark = uuid.uuid4().hex[:6]
-    team, other = f"team-{mark}", f"other-{mark}"
-    with a_provider_in_a_thread() as provider:
-        _prepare(ray_crds, team, other, mark)
-        kubeconfig = ray_crds.kubeconfig("apiserver", token=ray_crds.token(team, "apiserver"))
-        yield Stage(ray_crds, team, other, kubeconfig, provider, tmp_path_factory.mktemp("apiserver"))
-        _clean(ray_crds, team, other, mark)
-
-
-MODES = ["passthrough", "kubernetes", "kubernetes, impersonating", "oidc", "oidc, impersonating"]
+    with a_stage(ray_crds, tmp_path_factory.mktemp("apiserver")) as stage:
+        yield stage
 
 
 @pytest.fixture(scope="module", params=MODES)
@@ -177,65 +163,31 @@ def token_server(stage: Stage) -> Iterator[ApiProcess]:
         yield server
 
 
-def _prepare(plane: ControlPlane, team: str, other: str, mark: str) -> None:
-    for namespace in (team, other):
-        make_namespace(plane, namespace)
-        template = {"cpu": "1", "memory": "1", "memory_unit": "Gi", "gpu": "1", "gpu_accelerator": CONTENT}
-        labels = {"ray.io/config-type": "compute-template"}
-        body = {"metadata": {"name": "standing", "labels": labels}, "data": template}
-        plane.admin.post(f"/api/v1/namespaces/{namespace}/configmaps", body)
-        _make_ready_cluster(plane, namespace)
-    for name in ("apiserver", "reader", "writer", "nobody", "admin"):
-        make_account(plane, team, name)
-    readers = [service_account(team, "reader"), user("oidc:reader")]
-    writers = [service_account(team, "writer"), group("oidc:writers")]
-    admins = [service_account(team, "admin"), user("oidc:admin")]
-    grant(plane, team, "reader", READ, *readers)
-    grant(plane, team, "writer", [*WRITE, HEADS], *writers)
-    grant_everywhere(plane, f"admin-{mark}", [*WRITE, HEADS], *admins)
-    grant_everywhere(plane, f"server-{mark}", SERVER, service_account(team, "apiserver"))
-
-
-def _make_ready_cluster(plane: ControlPlane, namespace: str) -> None:
-    """A RayCluster of this API that says of itself that it runs."""
-    labels = {"app.kubernetes.io/managed-by": "kuberay-apiserver"}
-    template = {"spec": {"containers": [{"name": "ray-head", "image": "ray"}]}}
-    spec = {"headGroupSpec": {"rayStartParams": {}, "template": template}}
-    body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "standing", "labels": labels}}
-    place = f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters"
-    plane.admin.post(place, {**body, "spec": spec})
-    plane.admin.patch(f"{place}/standing/status", {"status": {"state": "ready"}})
-
-
-def _clean(plane: ControlPlane, team: str, other: str, mark: str) -> None:
-    for name in (f"admin-{mark}", f"server-{mark}"):
-        revoke_everywhere(plane, name)
-    for namespace in (team, other):
-        remove_namespace(plane, namespace)
-
-
-def is_allowed(person: str, deed: Deed, is_team: bool) -> bool:
-    """What the roles above say."""
-    if person == "admin":
-        return True
-    if person == "nobody" or deed.everywhere or not is_team:
-        return False
-    return person == "writer" or not deed.writes
-
-
 def check_matrix(stage: Stage, server: ApiProcess, mode: str) -> list[str]:
     """All that went otherwise than the roles say."""
     wrong = []
-    for person in ("nobody", "reader", "writer", "admin"):
+    for person in PEOPLE:
         headers = stage.headers(mode, person)
         for deed in DEEDS:
             for namespace in (stage.team, stage.other):
+                allowed = is_allowed(
+                    person, writes=deed.writes, is_team=namespace == stage.team, everywhere=deed.everywhere
+                )
                 for protocol in PROTOCOLS:
-                    outcome = call(server.ports, protocol, deed.name, deed.request(namespace), headers)
-                    expected = is_allowed(person, deed, namespace == stage.team)
-                    if not _is_as(outcome, deed, expected):
-                        wrong.append(f"{person} {deed.name} {namespace} {protocol}: {outcome}, allowed: {expected}")
+                    outcome, is_done = _tried(stage, server, protocol, deed, namespace, headers)
+                    if not _is_as(outcome, deed, allowed) or is_done != (allowed and bool(deed.removes)):
+                        wrong.append(f"{person} {deed.name} {namespace} {protocol}: {outcome}, allowed: {allowed}")
     return wrong
+
+
+def _tried(
+    stage: Stage, server: ApiProcess, protocol: str, deed: Deed, namespace: str, headers: dict[str, str]
+) -> tuple[Outcome, bool]:
+    """What came of a call, and whether something is gone by it."""
+    if deed.removes:
+        stage.make(deed.removes, namespace, DOOMED)
+    outcome = call(server.ports, protocol, deed.name, deed.request(namespace), headers)
+    return outcome, bool(deed.removes) and not stage.has(deed.removes, namespace, DOOMED)
 
 
 def _is_as(outcome: Outcome, deed: Deed, allowed: bool) -> bool:
@@ -286,7 +238,7 @@ def strange_headers(stage: Stage, mode: str) -> dict[str, dict[str, str]]:
 
 
 def check_strangers(stage: Stage, server: ApiProcess, mode: str) -> None:
-    deed = DEEDS[0]
+    deed = READ_TEMPLATE
     for what, headers in strange_headers(stage, mode).items():
         for protocol in PROTOCOLS:
             if protocol == "grpc" and len(headers.get("Authorization", "")) > 10_000:
@@ -317,70 +269,10 @@ def test_headers_that_a_proxy_would_set_change_nothing(mode: str, stage: Stage, 
         "Grpc-Metadata-Authorization": f"Bearer {stage.token('admin')}",
         "Grpcgateway-Authorization": f"Bearer {stage.token('admin')}",
     }
-    headers, deed = {**lies, **stage.headers(mode, "nobody")}, DEEDS[1]
+    headers, deed = {**lies, **stage.headers(mode, "nobody")}, LIST_TEMPLATES
     for protocol in PROTOCOLS:
         outcome = call(server.ports, protocol, deed.name, deed.request(stage.team), headers)
         assert outcome.code == "PERMISSION_DENIED"
-
-
-def v2_status(server: ApiProcess, headers: dict[str, str], namespace: str, method: str = "GET") -> int:
-    place = f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters" if namespace else "/apis/ray.io/v1/rayclusters"
-    return _v2_status(server, headers, place, method)
-
-
-def _v2_status(server: ApiProcess, headers: dict[str, str], place: str, method: str = "GET") -> int:
-    connection = http.client.HTTPConnection(LOOPBACK, server.ports.http, timeout=60)
-    try:
-        connection.request(method, place, "{}" if method == "POST" else None, headers)
-        response = connection.getresponse()
-        response.read()
-        return response.status
-    finally:
-        connection.close()
-
-
-def test_rights_count_in_v2_as_well(mode: str, stage: Stage, server: ApiProcess) -> None:
-    """Also with headers that would name somebody else, which count for nobody but who shows an own token."""
-    lies = {"Impersonate-User": "system:admin", "Impersonate-Group": "system:masters", "X-Remote-User": "admin"}
-    statuses = {
-        person: [v2_status(server, stage.headers(mode, person), place) for place in (stage.team, stage.other, "")]
-        for person in ("nobody", "reader", "admin")
-    }
-    assert statuses == {"nobody": [403, 403, 403], "reader": [200, 403, 403], "admin": [200, 200, 200]}
-    assert v2_status(server, stage.headers(mode, "reader"), stage.team, "POST") == 403
-    assert v2_status(server, {}, stage.team) == 401
-    assert v2_status(server, {"Authorization": "Bearer made-up"}, stage.team) == 401
-    assert v2_status(server, {**stage.headers(mode, "nobody"), **lies}, stage.team) == 403
-
-
-OTHER_WAYS = [
-    "rayclusters/namespaces/$team",
-    "watch/rayclusters?timeoutSeconds=1",
-    "watch/rayclusters/namespaces/$team?timeoutSeconds=1",
-    "watch/namespaces/$other/rayclusters?timeoutSeconds=1",
-    "namespaces/$other/rayclusters?watch=true&timeoutSeconds=1",
-    "namespaces/$other/rayclusters?fieldSelector=metadata.namespace%3D$team",
-    "namespaces/$other/rayclusters/namespaces/$team",
-    "namespaces/$other/../$team/rayclusters/../../$other/rayclusters",
-]
-"""To what is not in the caller's namespace, by paths that name it as well."""
-
-
-@pytest.mark.parametrize("way", OTHER_WAYS)
-def test_no_other_spelling_of_a_path_gives_more_rights(way: str, mode: str, stage: Stage, server: ApiProcess) -> None:
-    assert _status_of(stage, server, stage.headers(mode, "reader"), way) >= 300
-
-
-@pytest.mark.parametrize("way", OTHER_WAYS)
-def test_no_other_spelling_of_a_path_gives_a_token_more_namespaces(
-    way: str, stage: Stage, token_server: ApiProcess
-) -> None:
-    assert _status_of(stage, token_server, {"Authorization": TEAM_TOKEN}, way) >= 300
-
-
-def _status_of(stage: Stage, server: ApiProcess, headers: dict[str, str], way: str) -> int:
-    path = way.replace("$team", stage.team).replace("$other", stage.other)
-    return _v2_status(server, headers, f"/apis/ray.io/v1/{path}")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -389,14 +281,12 @@ def _status_of(stage: Stage, server: ApiProcess, headers: dict[str, str], way: s
 def test_a_token_of_ours_is_good_for_everything_or_for_its_namespaces(
     protocol: str, token: str, scheme: str, stage: Stage, token_server: ApiProcess
 ) -> None:
-    headers, get, everywhere = {"Authorization": f"{scheme}{token}"}, DEEDS[1], DEEDS[3]
+    headers, get, everywhere = {"Authorization": f"{scheme}{token}"}, LIST_TEMPLATES, LIST_ALL_TEMPLATES
     codes = [
         call(token_server.ports, protocol, deed.name, deed.request(place), headers).code
         for deed, place in [(get, stage.team), (get, stage.other), (everywhere, "")]
     ]
     assert codes == (["OK", "OK", "OK"] if token == OWN_TOKEN else ["OK", "PERMISSION_DENIED", "PERMISSION_DENIED"])
-    statuses = [v2_status(token_server, headers, place) for place in (stage.team, stage.other, "")]
-    assert statuses == ([200, 200, 200] if token == OWN_TOKEN else [200, 403, 403])
     assert token not in token_server.output
 
 
@@ -406,14 +296,13 @@ def test_while_the_reviewer_is_away_nobody_is_let_in(reviewing: str, stage: Stag
     powerless = stage.plane.kubeconfig("powerless", token=stage.token("nobody"))
     weak = Stage(stage.plane, stage.team, stage.other, powerless, stage.provider, stage.folder)
     with weak.server(reviewing) as server:
-        headers, deed = stage.headers(reviewing, "admin"), DEEDS[1]
+        headers, deed = stage.headers(reviewing, "admin"), LIST_TEMPLATES
         for protocol in PROTOCOLS:
             assert call(server.ports, protocol, deed.name, deed.request(stage.team), headers).code == "UNAVAILABLE"
-        assert v2_status(server, headers, stage.team) == 503
 
 
 def test_probes_metrics_and_documents_need_no_token_and_tell_nothing(stage: Stage, token_server: ApiProcess) -> None:
-    deed = DEEDS[0]
+    deed = READ_TEMPLATE
     call(token_server.ports, "http", deed.name, deed.request(stage.team), {"Authorization": OWN_TOKEN})
     for path in ("/healthz", "/readyz", "/livez", "/swagger/openapi.json", "/swagger-ui/"):
         token_server.rest.raw("GET", path)

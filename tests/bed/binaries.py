@@ -118,6 +118,7 @@ BINARIES: Mapping[str, Binary] = {
         _kuberay_tool("kuberay-apiserver", "apiserver/cmd"),
         _kuberay_tool("kuberay-security-proxy", "experimental/cmd"),
         _kuberay_tool("kubectl-ray", "kubectl-plugin/cmd"),
+        Binary("kuberay-client", KUBERAY, "bed/kuberay-tools", "kuberay-tools", purpose="interop"),
         _older_kubernetes("kube-apiserver"),
         _older_kubernetes("kube-controller-manager"),
         _older_kubernetes("kube-scheduler"),

@@ -21,12 +21,13 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REST_CODES = {200: "OK", 400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 REST_CODES |= {409: "ALREADY_EXISTS", 429: "RESOURCE_EXHAUSTED", 500: "UNKNOWN", 503: "UNAVAILABLE"}
 
+RAY_KINDS = ["rayclusters", "rayjobs", "rayservices"]
 READ = [
-    {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["get", "list"]},
+    {"apiGroups": ["ray.io"], "resources": RAY_KINDS, "verbs": ["get", "list"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
 ]
 WRITE = [
-    {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["*"]},
+    {"apiGroups": ["ray.io"], "resources": RAY_KINDS, "verbs": ["*"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]},
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["get", "list"]},
 ]
@@ -34,7 +35,6 @@ HEADS = {"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["*"]}
 """What jobs of a head need."""
 SERVER = [
     *WRITE,
-    {"apiGroups": ["ray.io"], "resources": ["rayjobs", "rayservices"], "verbs": ["*"]},
     {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
     {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
     {"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"], "verbs": ["impersonate"]},

@@ -50,10 +50,15 @@ class ApiProcess:
 
 @contextmanager
 def api_server_on(
-    plane: ControlPlane, folder: Path, *flags: str, kubeconfig: Path | None = None, **variables: str
+    plane: ControlPlane,
+    folder: Path,
+    *flags: str,
+    kubeconfig: Path | None = None,
+    http_port: int | None = None,
+    **variables: str,
 ) -> Iterator[ApiProcess]:
     """Ours, once it is ready; as an administrator unless another kubeconfig is given."""
-    ports = ServerPorts(free_port(), free_port())
+    ports = ServerPorts(http_port or free_port(), free_port())
     addresses = (f"--httpPortFlag={LOOPBACK}:{ports.http}", f"--rpcPortFlag={LOOPBACK}:{ports.grpc}")
     command = [*COMMAND, "apiserver", *addresses, *flags]
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig or plane.admin_kubeconfig), **variables}

@@ -124,6 +124,8 @@ def _itself(value: Any) -> Any:
 def _float32(value: float) -> float | int | str:
     if not math.isfinite(value):
         return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    if value == 0:
+        return value  # it may be a negative zero, which is a number of its own
     short = shortest_float(value)
     return int(short) if short.is_integer() and abs(short) < 1e21 else short
 
