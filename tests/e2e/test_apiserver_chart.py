@@ -127,7 +127,7 @@ def run_a_job(apis: KubeRayAPIs) -> str:
     return apis.get_job_log(NAMESPACE, CLUSTER, sid)[2] or ""
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_chart_as_it_is_serves_both_versions_to_who_has_the_token(shell: GuideShell) -> None:
     shell.helm("install", "kuberay-operator", OUR_CHARTS / "kuberay-operator")
     shell.helm("install", SERVER, OUR_CHARTS / SERVER)

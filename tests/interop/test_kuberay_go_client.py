@@ -176,8 +176,8 @@ async def test_a_cluster_gets_ready_and_is_deleted(
         await eventually(is_gone)
     wrongs: list[dict[str, Any]] = [{"name": ""}, {"namespace": "another"}, {"user": ""}, {"clusterSpec": {}}]
     for wrong in wrongs:
-        status = await client.status_of("CreateCluster", namespace=here, cluster=an_object(here, "wrong", **wrong))
-        assert status == 400, wrong
+        cluster = {**an_object(here, "wrong"), **wrong}
+        assert await client.status_of("CreateCluster", namespace=here, cluster=cluster) == 400, wrong
     unknown = {"headGroupSpec": {**CLUSTER_SPEC["headGroupSpec"], "computeTemplate": "missing"}}
     cluster = an_object(here, "wrong", clusterSpec=unknown)
     assert await client.status_of("CreateCluster", namespace=here, cluster=cluster) == 500

@@ -13,9 +13,7 @@ from aiohttp import web
 from bed.control_plane import ControlPlane
 from bed.daemons import LOOPBACK
 from bed.kuberay_clients import clients_folder, run_their_tests
-from bed.waiting import PATIENCE_SECONDS, wait_until
 from support.api_processes import ApiProcess, api_server_on
-from support.head_scenarios import a_reachable_head
 from support.operating import operating
 from support.ray_jobs_head import JobsHead, a_jobs_head
 
@@ -98,25 +96,3 @@ def test_the_client_of_the_api_server_makes_templates_as_far_as_it_can(ray_crds:
         server.rest.delete(place)
     assert (made["cpu"], made["memory"], made["gpu"], "extendedResources" in made) == (2, 8, 1, False)
     assert made["tolerations"] == [{"key": "blah1", "operator": "Exists", "effect": "NoExecute"}]
-
-
-async def test_the_client_of_the_api_server_submits_jobs(ray_crds: ControlPlane, tmp_path: Path) -> None:
-    """To a real head, which is led to by hand in the place of an operator."""
-    clusters = f"/apis/ray.io/v1/namespaces/{NAMESPACE}/rayclusters"
-    flags = ("--auth=none", "--use-kubernetes-proxy")
-    with (
-        a_reachable_head(tmp_path / "ray") as head,
-        api_server_on(ray_crds, tmp_path, *flags, http_port=THEIR_PORT) as server,
-    ):
-        theirs = asyncio.create_task(
-            asyncio.to_thread(run_apiserver_client, "kuberay_api_test.py", ray_crds.admin_kubeconfig, "job_submission")
-        )
-        try:
-            is_there = lambda: theirs.done() or ray_crds.admin.answers(f"{clusters}/test-job")  # noqa: E731
-            await asyncio.to_thread(wait_until, "their cluster is there", is_there, PATIENCE_SECONDS)
-            await asyncio.to_thread(head.lead, ray_crds, server.ports, NAMESPACE)
-            await theirs
-        finally:
-            for place in ("pods/live-head", "services/test-job-head-svc"):
-                ray_crds.admin.delete(f"/api/v1/namespaces/{NAMESPACE}/{place}")
-            ray_crds.admin.delete(f"/api/v1/nodes/{NAMESPACE}")
