@@ -136,7 +136,8 @@ def test_the_chart_as_it_is_serves_both_versions_to_who_has_the_token(shell: Gui
 
     apis = KubeRayAPIs(server.url, token=server.token)
     assert apis.create_compute_template(Template("small", NAMESPACE, cpu=2, memory=3)) == (200, None)
-    spec = ClusterSpec(HeadNodeSpec("small", RAY_IMAGE))
+    start = {"dashboard-host": "0.0.0.0", "num-cpus": "1"}  # the client's own default leaves none to tasks
+    spec = ClusterSpec(HeadNodeSpec("small", RAY_IMAGE, start))
     assert apis.create_cluster(Cluster(CLUSTER, NAMESPACE, "tests", RAY_VERSION, spec)) == (200, None)
     changes = server.watched()
     assert (first := next(changes))["type"] == "ADDED"
