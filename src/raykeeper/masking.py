@@ -16,7 +16,7 @@ import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -292,6 +292,7 @@ DEPTH_LIMIT = 100
 """A value that is nested deeper is masked as a whole. What Ray answers is nested ten deep."""
 _CACHED_ENVIRONMENTS = 1024  # a session has few different ones, and each stands in thousands of rows
 _SECRET_FLAG = re.compile(rf"{_FLAG_NAME}\Z", re.ASCII | re.IGNORECASE)
+_NAMING = ("name", "func_or_class_name", "class_name")
 _SMALL_NUMBER = 1000
 """A number below it is no secret, whatever its name: `"license_token": 2.0` is an amount of a resource."""
 _JSON_BEGIN = re.compile(r"\s*([\[{\"])")
@@ -380,12 +381,12 @@ def _rule_of_name(name: str) -> Callable[[Any, int], Any] | None:
         return lambda part, depth: masked_environment_text(part) if type(part) is str else _walked(part, depth + 1)
     if not is_secret_name(name):
         return None
-    lowered = name.lower()
+    hidden, lowered = partial(_hidden_under, name), name.lower()
     if lowered.endswith("tokens"):
-        return lambda part, depth: _walked(part, depth + 1) if _is_count(part) else _hidden(part, depth)
+        return lambda part, depth: _walked(part, depth + 1) if _is_count(part) else hidden(part, depth)
     if lowered.endswith("pwd"):
-        return lambda part, depth: _walked(part, depth + 1) if _is_path(part) else _hidden(part, depth)
-    return _hidden
+        return lambda part, depth: _walked(part, depth + 1) if _is_path(part) else hidden(part, depth)
+    return hidden
 
 
 def _is_count(part: Any) -> bool:
@@ -394,6 +395,17 @@ def _is_count(part: Any) -> bool:
 
 def _is_path(part: Any) -> bool:
     return type(part) is str and bool(_PATH_TEXT.match(part))
+
+
+def _hidden_under(name: str, part: Any, depth: int) -> Any:
+    """Ray has maps of functions, actors and deployments by their names. A record that says that it is called so is
+    about a thing of the user's, which may be called `count tokens`, and no secret.
+    """
+    if isinstance(part, msgspec.Raw):
+        part = _decoded(bytes(part))
+    if isinstance(part, Mapping) and any(part.get(naming) == name for naming in _NAMING):
+        return _walked(part, depth + 1)
+    return _hidden(part, depth)
 
 
 def _hidden(part: Any, depth: int) -> Any:

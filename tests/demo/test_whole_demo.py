@@ -74,7 +74,8 @@ def _check_report(output: str, cache: Path) -> None:
     line = next(line.strip() for line in output.splitlines() if " report local/demo/" in line)
     command = [*line.split(), f"--cache-dir={cache}"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=WHOLE_SECONDS, check=False)
-    assert (told.returncode, "divide raised ZeroDivisionError" in told.stdout) == (1, True), told.stdout + told.stderr
+    headline = "ZeroDivisionError: division by zero\nfailing_job.py:"
+    assert (told.returncode, headline in told.stdout) == (1, True), told.stdout + told.stderr
 
 
 def _check_ray_cli(demo: RunningDemo) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from raykeeper.errors import Misconfigured
@@ -45,8 +47,11 @@ class BoundedServer(web.Server):
 
     def __init__(self, handler: Handler, limit: int | None = None) -> None:
         """`limit`: of connections; as many as the process bears where none is given."""
+        log = logging.getLogger("raykeeper.web")
+        log.addFilter(_is_no_clients_mistake)
         super().__init__(
             handler,
+            logger=log,
             handler_cancellation=True,  # who has gone waits for no answer
             keepalive_timeout=IDLE_SECONDS,
             access_log=None,
@@ -61,6 +66,11 @@ class BoundedServer(web.Server):
         if len(self._connections) > self._limit:
             idle = (one for one in self._connections if one is not handler and one._current_request is None)
             (next(idle, None) or handler).force_close()
+
+
+def _is_no_clients_mistake(record: logging.LogRecord) -> bool:
+    """A head that cannot be read was answered with 400. With a traceback for each, any client could fill the log."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 async def read_body(request: web.BaseRequest, limit: int = BODY_BYTES) -> bytes:

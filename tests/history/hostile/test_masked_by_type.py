@@ -144,6 +144,8 @@ def test_a_secret_in_json_of_any_shape_is_masked_wherever_that_json_stands(shape
         {"PWD": "/home/ray", "OLDPWD": "/root"},
         {"name": "monkey", "value": "banana", "key": "k"},
         {"imagePullSecrets": [{"name": "registry"}]},
+        {"summary": {"rotate secret": {"func_or_class_name": "rotate secret", "state_counts": {"FAILED": 1}}}},
+        {"deployments": {"count-tokens": {"name": "count-tokens", "status": "HEALTHY"}}},
     ],
 )
 def test_what_merely_looks_like_the_name_of_a_secret_stays(value: object) -> None:
