@@ -178,6 +178,19 @@ WRITES = {
 }
 
 
+RARE = (
+    "a new cluster with Redis",
+    "multi-host",
+    "ingress turned off",
+    "scale up with Volcano",
+    "suspend with Volcano",
+    "resume with Volcano",
+    "scale up with scheduler-plugins",
+)
+"""In `make soak`: variants of stories that are told in every run."""
+NAMES = [pytest.param(name, marks=pytest.mark.soak) if name in RARE else name for name in STORIES]
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def writes(
     request: pytest.FixtureRequest, ray_crds: ControlPlane, kwok: Kwok, scheduler_crds: object, pods_are_bound: object
@@ -185,6 +198,6 @@ async def writes(
     return await told({what: partial(play, ray_crds, STORIES[what]) for what in selected(request, "what")}, AT_ONCE)
 
 
-@pytest.mark.parametrize("what", STORIES)
+@pytest.mark.parametrize("what", NAMES)
 def test_the_end_is_the_same_wherever_it_was_interrupted(what: str, writes: Told[int]) -> None:
     assert writes[what] >= WRITES.get(what, 1), "the writes that the test is about were not made"

@@ -236,21 +236,11 @@ ENDS: JSON = {"shutdownAfterJobFinishes": True}
 COMMON_LIVES = {
     "HTTPMode": Life(a_rayjob(**ENDS), is_complete_without_cluster, submitted=1),
     "K8sJobMode": Life(a_rayjob("K8sJobMode", **ENDS), is_complete_without_cluster, submitters=1),
-    "K8sJobMode, fails": Life(a_rayjob("K8sJobMode"), has_failed, outcome="FAILED", submitters=1),
     "SidecarMode": Life(a_rayjob("SidecarMode", **ENDS), is_complete_without_cluster, sidecar_ends),
     "InteractiveMode": Life(a_rayjob("InteractiveMode"), is_complete, user_submits),
     "clusterSelector": Life(a_rayjob(**SHARED), submitted=1, before=a_raycluster(name="shared")),
     "suspend": Life(
         a_rayjob(**ENDS), is_complete_without_cluster, is_suspended_once, outcome="", submitted=2, clusters=2
-    ),
-    "suspend with Volcano": Life(
-        a_rayjob(**ENDS),
-        is_complete_without_gang,
-        is_suspended_once,
-        outcome="",
-        submitted=2,
-        clusters=2,
-        given=with_scheduler("volcano"),
     ),
     "retry": Life(
         a_rayjob(backoffLimit=1, **ENDS),
@@ -259,6 +249,20 @@ COMMON_LIVES = {
         outcome="FAILED",
         submitted=2,
         clusters=2,
+    ),
+    "preRunningDeadlineSeconds": Life(a_rayjob("InteractiveMode"), has_failed, waits_out_of_time),
+    "deletion": Life(a_rayjob(), is_gone, is_deleted, outcome="RUNNING", submitted=1),
+}
+RARER_LIVES = {
+    "K8sJobMode, fails": Life(a_rayjob("K8sJobMode"), has_failed, outcome="FAILED", submitters=1),
+    "suspend with Volcano": Life(
+        a_rayjob(**ENDS),
+        is_complete_without_gang,
+        is_suspended_once,
+        outcome="",
+        submitted=2,
+        clusters=2,
+        given=with_scheduler("volcano"),
     ),
     "retry with Volcano": Life(
         a_rayjob(backoffLimit=1, **ENDS),
@@ -270,11 +274,7 @@ COMMON_LIVES = {
         given=with_scheduler("volcano"),
     ),
     "activeDeadlineSeconds": Life(a_rayjob(), has_failed, runs_out_of_time, outcome="RUNNING", submitted=1),
-    "preRunningDeadlineSeconds": Life(a_rayjob("InteractiveMode"), has_failed, waits_out_of_time),
-    "deletion": Life(a_rayjob(), is_gone, is_deleted, outcome="RUNNING", submitted=1),
     "DeleteSelf": Life(a_rayjob(**deleting(("DeleteSelf", {"jobStatus": "SUCCEEDED"}))), is_gone, submitted=1),
-}
-RARER_LIVES = {
     "made suspended": Life(
         a_rayjob(suspend=True, **ENDS), is_complete_without_cluster, is_resumed, submitted=1, outcome="SUCCEEDED"
     ),

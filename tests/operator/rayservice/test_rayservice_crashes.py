@@ -168,14 +168,14 @@ STORIES: Final[dict[str, Story[ServiceScene]]] = {
         SERVED, change=patched(serveConfigV2=a_serve_config("search")), is_done=SEARCHES, clusters=1
     ),
     "suspension": a_story(SERVED, change=patched(suspend=True), is_done=has_suspended, clusters=1),
-    "resumption": a_story(
-        SERVED, (patched(suspend=True), has_suspended), change=patched(suspend=False), is_done=serves, clusters=2
-    ),
     "take-over in mid-upgrade": a_story(
         SERVED, HELD, change=is_taken_over_in_mid_upgrade, is_done=serves, clusters=2, watch=watch_the_active
     ),
 }
 RARE: Final[dict[str, Story[ServiceScene]]] = {
+    "resumption": a_story(
+        SERVED, (patched(suspend=True), has_suspended), change=patched(suspend=False), is_done=serves, clusters=2
+    ),
     "change that is taken back": a_story(
         SERVED, HELD, change=patched(rayClusterConfig=HEAD_ALONE), is_done=serves, clusters=2, watch=watch_the_active
     ),
