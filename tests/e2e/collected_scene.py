@@ -32,6 +32,7 @@ DASHBOARD_PORT, METRICS_PORT, COLLECTOR_PORT = 8265, 8080, 8085
 JOB = "nightly"
 JOB_SECONDS = 240.0
 OVER = ("SUCCEEDED", "FAILED", "STOPPED")
+_WHOLE_SAMPLE = re.compile(rb'^raykeeper_collector_samples_total\{kind="whole"\} [1-9]', re.MULTILINE)
 _AGENT_COUNT = re.compile(r"^ray_aggregator_agent_(\w+)_total\{[^\n]*\} (\S+)$", re.MULTILINE)
 WITH_COLLECTORS = OperatorSettings(gates=FeatureGates({Gate.HISTORY_SERVER: True}))
 
@@ -131,6 +132,16 @@ class CollectedScene(RealScene):
         """Where each pod can be reached that has a place to run at."""
         pods = await self.pods()
         return {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in pods if "podIP" in pod["status"]}
+
+    async def is_sampled(self, pod_ips: Iterable[str]) -> None:
+        """Return once each collector has a sample with what Ray's agent says: on a busy machine that comes late."""
+
+        async def all_have_one() -> bool:
+            servers = [Rest(f"http://{ip}:{COLLECTOR_PORT}") for ip in pod_ips]
+            texts = await asyncio.gather(*(asyncio.to_thread(server.raw, "GET", "/metrics") for server in servers))
+            return all(_WHOLE_SAMPLE.search(text) for text in texts)
+
+        await eventually(all_have_one, seconds=JOB_SECONDS)
 
     async def is_silent(self, pod_ips: Iterable[str]) -> None:
         """Return once no collector answers there: of a pod deleted by force Kubernetes itself knows nothing."""

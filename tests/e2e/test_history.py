@@ -55,6 +55,7 @@ async def end_after_a_job(scene: CollectedScene) -> Witness:
     await scene.turns("ready")
     told = await witness(scene)
     ips = await scene.pod_ips()
+    await scene.is_sampled(ips.values())
     if scene.key.name == "beheaded":
         await scene.force_delete_pod(labels.HEAD_GROUP)
     await scene.kube.delete(CLUSTERS, scene.key)
